@@ -1,0 +1,1 @@
+//! See the crate's manifest for what belongs here.
