@@ -1,0 +1,204 @@
+//! What peers say to each other.
+//!
+//! One control stream per connection carries [`Message`]s, each framed as a
+//! 32-bit big-endian length and a postcard body. Every chunk and manifest has a
+//! bidirectional stream of its own: a [`StreamRequest`] goes out, a
+//! [`StreamReply`] comes back, and the payload follows a granted one.
+//! Variants are only ever added at the end, since their number is their name.
+
+use crate::peer::PeerId;
+use media::{ChunkId, Hash, Layer, Quality, TitleName, TitleSummary};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// The version spoken here; another one is refused at [`Message::Hello`].
+pub const PROTOCOL_VERSION: u16 = 1;
+/// The application protocol of the TLS handshake (RFC 7301).
+pub const ALPN: &[u8] = b"lamina/1";
+/// The longest framed message in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// The longest framed request or reply on a chunk's stream in bytes.
+pub const MAX_STREAM_HEADER_BYTES: usize = 1024;
+/// The most titles in one list.
+pub const MAX_TITLES: usize = 1000;
+/// The most sources named for one layer.
+pub const MAX_SOURCES: usize = 16;
+
+/// One message on the control stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The first message, both ways.
+    Hello(Hello),
+    /// "What can be watched here?"
+    ListTitles,
+    /// The answer, at most [`MAX_TITLES`] lines.
+    Titles(Vec<TitleSummary>),
+    /// "I want to watch this." Answered by `Opened` or `Refused`.
+    Open(Open),
+    /// "You may; here is who has it."
+    Opened(Opened),
+    /// "No, because"; `request` names the `Open` it answers.
+    Refused {
+        /// The number of the request that is answered.
+        request: u32,
+        /// The reason.
+        why: Refusal,
+    },
+    /// The viewer is done with a session.
+    Close(SessionId),
+    /// "Are you alive?" Answered at once by [`Message::Alive`].
+    Probe(u32),
+    /// The answer to the probe of the same number.
+    Alive(u32),
+    /// "I am about to stop: finish what is open, ask others for the rest."
+    Draining,
+}
+
+/// Who speaks, and in which version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL_VERSION`] of the speaker.
+    pub version: u16,
+    /// The speaker's name; that of nodes and proxies must be in its certificate.
+    pub peer: PeerId,
+    /// The speaker's part.
+    pub role: Role,
+}
+
+/// The part somebody plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Watches. Shows no certificate.
+    Viewer,
+    /// Stores layers and serves them.
+    Node,
+    /// Caches chunks and filters them per client.
+    Proxy,
+}
+
+/// A request to watch a title.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// A number by which the answer refers to this request.
+    pub request: u32,
+    /// The title.
+    pub title: TitleName,
+    /// The best quality the viewer wants.
+    pub quality: Quality,
+}
+
+/// A session, named by the node or proxy that granted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionId(pub u64);
+
+/// A granted session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The number of the request that is answered.
+    pub request: u32,
+    /// The session's name on the granting peer.
+    pub session: SessionId,
+    /// The best quality granted, at most the one asked for.
+    pub quality: Quality,
+    /// Length of the manifest in bytes.
+    pub manifest_length: u64,
+    /// BLAKE3 of the manifest.
+    pub manifest_hash: Hash,
+    /// For each layer, who serves it, in the order to be tried.
+    pub sources: Vec<LayerSources>,
+    /// The node that takes over if this one dies.
+    pub backup: Option<NodeAddress>,
+}
+
+/// Who serves a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerSources {
+    /// The layer.
+    pub layer: Layer,
+    /// At most [`MAX_SOURCES`] nodes, the first to be tried first.
+    pub nodes: Vec<NodeAddress>,
+}
+
+/// Where a node is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NodeAddress {
+    /// Its name, which its certificate must carry.
+    pub peer: PeerId,
+    /// Its address and UDP port.
+    pub address: SocketAddr,
+}
+
+/// The first thing on a stream of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StreamRequest {
+    /// The manifest of a title.
+    Manifest(TitleName),
+    /// One chunk.
+    Chunk(ChunkRequest),
+}
+
+/// A request for one chunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkRequest {
+    /// The chunk.
+    pub id: ChunkId,
+    /// In how many milliseconds it is no longer of use.
+    pub deadline_ms: u32,
+}
+
+/// The answer on a stream of its own; after `Granted` comes the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StreamReply {
+    /// The payload follows and has this length and hash.
+    Granted {
+        /// Length in bytes.
+        length: u64,
+        /// BLAKE3 of the payload.
+        hash: Hash,
+    },
+    /// Nothing follows.
+    Refused(Refusal),
+}
+
+/// Why somebody says no. Each refusal has one name, everywhere.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, thiserror::Error,
+)]
+pub enum Refusal {
+    /// The title is not known here.
+    #[error("no such title")]
+    NoSuchTitle,
+    /// The title has no such block or layer.
+    #[error("no such block or layer in the title")]
+    NoSuchChunk,
+    /// The layer exists but is not stored or not offered here.
+    #[error("this layer is not offered here")]
+    LayerNotOffered,
+    /// The layer is above the quality granted to this viewer.
+    #[error("above the quality granted to this viewer")]
+    AboveQuality,
+    /// Every session the node may serve is taken.
+    #[error("all sessions are taken")]
+    Full,
+    /// The viewer has too many requests open at once.
+    #[error("too many requests open at once")]
+    TooManyRequests,
+    /// The viewer asks for chunks without a session.
+    #[error("no session is open for this title")]
+    NoSession,
+    /// The node is about to stop.
+    #[error("the node is about to stop")]
+    Draining,
+    /// The node's own copy is damaged or cannot be read.
+    #[error("the stored copy is damaged")]
+    Damaged,
+    /// A proxy could not get the chunk from any source in time.
+    #[error("no source upstream could deliver it")]
+    Upstream,
+    /// The speaker uses another version of the protocol.
+    #[error("another version of the protocol")]
+    Version,
+    /// What was said makes no sense at this point.
+    #[error("the request makes no sense here")]
+    Malformed,
+}
