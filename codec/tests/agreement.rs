@@ -1,0 +1,86 @@
+//! Encoder and decoder agree bit for bit, in every block, at every quality.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::pedantic,
+    reason = "tests state exact values"
+)]
+
+mod common;
+
+use codec::{LayerDecoder, Preset};
+use common::{Shot, encode_block, encoder};
+
+const LADDERS: [&[u8]; 5] = [&[2, 1, 1], &[4, 2, 1], &[1, 1], &[2, 2, 1], &[4, 4, 2, 1]];
+const SIZES: [(u32, u32); 4] = [(320, 180), (321, 241), (128, 96), (33, 17)];
+
+/// Decodes a block at every quality and compares each picture.
+fn assert_agreement(decoder: &mut LayerDecoder, shots: &[Shot], what: &str) {
+    for enhancements in 0..=shots[0].frames.len() {
+        decoder.start_block(enhancements).unwrap();
+        for (number, shot) in shots.iter().enumerate() {
+            let shown = decoder.decode(&shot.base, &shot.lowest(enhancements)).unwrap();
+            assert_eq!(shown.failure, None, "{what}");
+            assert_eq!(shown.layers, enhancements + 1, "{what}");
+            let equal = *shown.picture == shot.qualities[enhancements];
+            assert!(equal, "{what}: picture {number} with {enhancements} enhancements differs");
+        }
+    }
+}
+
+#[test]
+fn every_quality_of_every_ladder_size_and_preset_is_reconstructed_exactly() {
+    for preset in Preset::ALL {
+        for factors in LADDERS {
+            for (width, height) in SIZES {
+                let (ladder, mut encoder) = encoder(width, height, factors, preset);
+                let mut decoder = LayerDecoder::new(&ladder, &encoder.keys()).unwrap();
+                let what = format!("{preset} {factors:?} {width}x{height}");
+                let shots = encode_block(&mut encoder, &ladder, 0, 4);
+                assert_agreement(&mut decoder, &shots, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_height_that_is_no_multiple_of_eight_is_padded() {
+    let (ladder, mut encoder) = encoder(960, 540, &[2, 1, 1], Preset::Fast);
+    let mut decoder = LayerDecoder::new(&ladder, &encoder.keys()).unwrap();
+    let shots = encode_block(&mut encoder, &ladder, 0, 5);
+    assert_agreement(&mut decoder, &shots, "960x540");
+}
+
+#[test]
+fn blocks_come_out_the_same_in_any_order_from_anyone() {
+    for preset in Preset::ALL {
+        let (ladder, mut one) = encoder(160, 96, &[2, 1, 1], preset);
+        let (_, mut other) = encoder(160, 96, &[2, 1, 1], preset);
+        assert_eq!(one.keys(), other.keys(), "the grey key frame of a fresh encoder");
+        let frames = |shots: Vec<Shot>| shots.into_iter().map(|shot| shot.frames).collect::<Vec<_>>();
+        let forward = [0, 10, 20].map(|start| frames(encode_block(&mut one, &ladder, start, 3)));
+        let backward = [20, 10, 0].map(|start| frames(encode_block(&mut other, &ladder, start, 3)));
+        assert_eq!(one.keys(), other.keys());
+        assert_eq!(forward[0], backward[2]);
+        assert_eq!(forward[1], backward[1]);
+        assert_eq!(forward[2], backward[0]);
+        // A decoder does not mind the order either.
+        let mut decoder = LayerDecoder::new(&ladder, &one.keys()).unwrap();
+        for start in [20, 0, 10] {
+            assert_agreement(&mut decoder, &encode_block(&mut one, &ladder, start, 3), "any order");
+        }
+    }
+}
+
+#[test]
+fn quality_grows_with_every_layer() {
+    let (ladder, mut encoder) = encoder(320, 180, &[2, 1, 1], Preset::Default);
+    let shots = encode_block(&mut encoder, &ladder, 0, 3);
+    for (time, shot) in (0..).zip(&shots) {
+        let source = common::film(320, 180, time);
+        let psnr = |layers: usize| codec::metrics::psnr_y(&source, &shot.qualities[layers]).unwrap();
+        assert!(psnr(1) > psnr(0) && psnr(2) > psnr(1) + 3.0, "{} {} {}", psnr(0), psnr(1), psnr(2));
+    }
+}
