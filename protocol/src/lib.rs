@@ -6,6 +6,7 @@
 //! drivers in `server`, `proxy` and `player` carry the bytes, and a simulator
 //! is only another driver.
 
+pub mod frame;
 pub mod message;
 pub mod peer;
 
