@@ -6,6 +6,7 @@
 //! believed.
 
 pub mod chunk;
+pub mod container;
 pub mod hash;
 pub mod layer;
 pub mod manifest;

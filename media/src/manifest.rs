@@ -12,6 +12,8 @@ use crate::units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
 
 mod check;
+#[cfg(test)]
+pub(crate) use check::tests as tests_support;
 
 /// The version of the manifest that this code writes and reads.
 pub const MANIFEST_VERSION: u32 = 1;
