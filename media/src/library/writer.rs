@@ -1,0 +1,149 @@
+//! Writing a title, out of sight until it is complete.
+
+use super::{HIDDEN, Library, LibraryError, TitleFolder};
+use crate::layer::Layer;
+use crate::manifest::{MANIFEST_FILE, Manifest};
+use crate::title::TitleName;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Tells apart what one process writes at the same time.
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
+/// A title being written. Dropping it before [`TitleWriter::finish`] removes
+/// all that was written; the library looks as before.
+#[derive(Debug)]
+pub struct TitleWriter {
+    library: Library,
+    title: TitleName,
+    replace: bool,
+    folder: PathBuf,
+    /// Each layer's file and the number of bytes in it.
+    files: Vec<(File, PathBuf, u64)>,
+    finished: bool,
+}
+
+impl TitleWriter {
+    /// Starts a title with one file per layer, Base first.
+    ///
+    /// # Errors
+    /// [`LibraryError::Exists`] if there is such a title and `replace` is not
+    /// asked for; anything that the disk refuses.
+    pub fn create(
+        library: &Library,
+        title: TitleName,
+        replace: bool,
+        files: &[String],
+    ) -> Result<Self, LibraryError> {
+        if !replace && library.contains(&title) {
+            return Err(LibraryError::Exists { title, library: library.path().to_owned() });
+        }
+        let folder = hidden(library, &title, "new");
+        fs::create_dir(&folder).map_err(LibraryError::io("make", &folder))?;
+        let library = library.clone();
+        let mut writer = Self { library, title, replace, folder, files: Vec::new(), finished: false };
+        for file in files {
+            let path = writer.folder.join(file);
+            let file = File::create_new(&path).map_err(LibraryError::io("make", &path))?;
+            writer.files.push((file, path, 0));
+        }
+        Ok(writer)
+    }
+
+    /// Appends bytes to a layer's file and returns the offset of the first.
+    ///
+    /// # Errors
+    /// What the disk refuses: a full one, for instance. The title is then of no
+    /// use: drop it.
+    pub fn append(&mut self, layer: Layer, bytes: &[u8]) -> Result<u64, LibraryError> {
+        let Some((file, path, length)) = self.files.get_mut(layer.index()) else {
+            let none = std::io::Error::other("the title has no such layer");
+            return Err(LibraryError::io("write", &self.folder)(none));
+        };
+        file.write_all(bytes).map_err(LibraryError::io("write", path))?;
+        let offset = *length;
+        *length = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        Ok(offset)
+    }
+
+    /// The folder that is being filled, for files that come from elsewhere.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes the manifest, makes sure that everything is on the disk, and
+    /// shows the title.
+    pub fn finish(self, manifest: &Manifest) -> Result<TitleFolder, LibraryError> {
+        let invalid = |source| LibraryError::Manifest { path: self.folder.clone(), source };
+        let bytes = manifest.to_bytes().map_err(invalid)?;
+        self.finish_with(&bytes)
+    }
+
+    /// As [`TitleWriter::finish`], with a manifest's bytes as they are.
+    pub(super) fn finish_with(mut self, manifest: &[u8]) -> Result<TitleFolder, LibraryError> {
+        let path = self.folder.join(MANIFEST_FILE);
+        let mut file = File::create_new(&path).map_err(LibraryError::io("make", &path))?;
+        file.write_all(manifest).map_err(LibraryError::io("write", &path))?;
+        self.files.push((file, path, 0));
+        for (file, path, _) in &self.files {
+            file.sync_all().map_err(LibraryError::io("write", path))?;
+        }
+        sync_folder(&self.folder)?;
+        self.show()?;
+        sync_folder(self.library.path())?;
+        TitleFolder::open(self.library.title_path(&self.title))
+    }
+
+    /// Renames the folder to the title's name. What it replaces is set aside
+    /// first and put back if that fails.
+    fn show(&mut self) -> Result<(), LibraryError> {
+        let target = self.library.title_path(&self.title);
+        let mut aside = None;
+        if self.library.contains(&self.title) {
+            if !self.replace {
+                let library = self.library.path().to_owned();
+                return Err(LibraryError::Exists { title: self.title.clone(), library });
+            }
+            let old = hidden(&self.library, &self.title, "old");
+            fs::rename(&target, &old).map_err(LibraryError::io("replace", &target))?;
+            aside = Some(old);
+        }
+        if let Err(error) = fs::rename(&self.folder, &target) {
+            if let Some(old) = &aside {
+                // Nothing better can be done if this fails too.
+                let _ = fs::rename(old, &target);
+            }
+            return Err(LibraryError::io("write", &target)(error));
+        }
+        self.finished = true;
+        if let Some(old) = aside {
+            // The new title is complete; remains of the old one are hidden.
+            let _ = remove(&old);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TitleWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A hidden folder that cannot be removed does no harm.
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata()?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+fn hidden(library: &Library, title: &TitleName, what: &str) -> PathBuf {
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    library.path().join(format!("{HIDDEN}{what}-{}-{serial}-{title}", std::process::id()))
+}
+
+fn sync_folder(path: &Path) -> Result<(), LibraryError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(LibraryError::io("write", path))
+}
