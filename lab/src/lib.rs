@@ -1,1 +1,4 @@
-//! See the crate's manifest for what belongs here.
+//! The trial: what the whole is held to, and what it shows.
+
+pub mod bench;
+pub mod sheet;

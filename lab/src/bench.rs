@@ -1,0 +1,17 @@
+//! Benches: figures of this code beside the yardsticks of the field, taken in
+//! the same run on the same machine. Progress goes to the caller's [`Say`];
+//! reports print as tables and serialise as JSON.
+
+pub mod bjontegaard;
+mod error;
+pub mod machine;
+pub mod score;
+pub mod table;
+pub mod x264;
+pub mod yuv;
+
+pub use error::BenchError;
+pub use machine::Machine;
+
+/// Where a bench tells people how far it is: one line without a line break.
+pub type Say<'a> = &'a mut dyn FnMut(&str);
