@@ -201,4 +201,7 @@ pub enum Refusal {
     /// What was said makes no sense at this point.
     #[error("the request makes no sense here")]
     Malformed,
+    /// A node or proxy whose certificate does not carry the name it claims.
+    #[error("the certificate does not carry the name that was claimed")]
+    Identity,
 }

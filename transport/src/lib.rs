@@ -1,1 +1,31 @@
-//! See the crate's manifest for what belongs here.
+//! The voice of Lamina: QUIC endpoints, identities, control streams, and one
+//! bidirectional stream for every chunk and manifest.
+//!
+//! Nothing is decided here. Whoever owns an [`Endpoint`] dials and accepts
+//! [`Connection`]s; on each, [`protocol::Message`]s travel on one control stream
+//! and payloads on streams of their own, by name, with priorities and with a
+//! deadline on every wait. What comes from a peer is bounded and checked before
+//! it is believed: a payload is whole and matches its hash, or it is an error.
+
+pub mod connection;
+pub mod endpoint;
+pub mod error;
+pub mod keys;
+pub mod payload;
+pub mod priority;
+pub mod responder;
+mod settings;
+mod socket;
+mod tls;
+mod wire;
+
+pub use connection::{Connection, Inbox};
+pub use endpoint::{Arrival, Endpoint};
+pub use error::{
+    AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError, SendError,
+};
+pub use keys::{Authority, Identity, Keys, KeysError};
+pub use payload::{Expect, Payload, PayloadReader};
+pub use priority::Priority;
+pub use responder::{PendingRequest, Responder, ServeError};
+pub use settings::{Congestion, EndpointConfig};

@@ -1,0 +1,182 @@
+//! One UDP port that dials and, with a certificate, accepts.
+
+use crate::connection::{Connection, Inbox};
+use crate::error::{AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError};
+use crate::keys::{ANYBODY, dns_name};
+use crate::settings::{self, EndpointConfig};
+use crate::{socket, tls, wire};
+use protocol::{Hello, Message, PROTOCOL_VERSION, PeerId, Refusal, Role};
+use quinn::{ClientConfig, ServerConfig, TokioRuntime, VarInt};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a peer that was told to go may take to hear it.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+/// Handshakes under way at once; more are turned away.
+const MAX_ARRIVALS: usize = 1024;
+
+/// A UDP port with an identity. Clones share it; connections outlive it.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    quic: quinn::Endpoint,
+    client: ClientConfig,
+    hello: Hello,
+}
+
+/// Somebody who knocks and is not yet known.
+#[derive(Debug)]
+pub struct Arrival(quinn::Incoming);
+
+impl Endpoint {
+    /// Binds and, if there is an identity, listens. Must be called inside a
+    /// tokio runtime.
+    pub fn open(config: &EndpointConfig) -> Result<Self, EndpointError> {
+        let identity = config.identity.as_ref();
+        let named = identity.is_some_and(|identity| identity.peer() == config.peer);
+        if config.role != Role::Viewer && !named {
+            return Err(EndpointError::NoIdentity);
+        }
+        let mut client = ClientConfig::new(tls::client(&config.authority, identity)?);
+        client.transport_config(settings::dialling(config.congestion));
+        let server = match identity {
+            Some(identity) => {
+                let mut server = ServerConfig::with_crypto(tls::server(&config.authority, identity)?);
+                server.transport_config(settings::accepting(config.congestion)).max_incoming(MAX_ARRIVALS);
+                Some(server)
+            }
+            None => None,
+        };
+        let socket = socket::bind(config.bind, config.socket_buffer)?;
+        let quic =
+            quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
+                .map_err(|source| EndpointError::Bind { address: config.bind, source })?;
+        let hello = Hello { version: PROTOCOL_VERSION, peer: config.peer, role: config.role };
+        Ok(Self { quic, client, hello })
+    }
+
+    /// The address that is bound, with the port that was chosen.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.quic.local_addr()
+    }
+
+    /// What this endpoint says first.
+    pub fn hello(&self) -> Hello {
+        self.hello
+    }
+
+    /// The same port under another part, whether or not its certificate allows
+    /// it: what an impostor would do, so that its refusal can be tested.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn introducing_itself_as(mut self, role: Role) -> Self {
+        self.hello.role = role;
+        self
+    }
+
+    /// Connects and exchanges greetings, all `within` this time. If the name of
+    /// the peer is known, its certificate must carry it.
+    pub async fn dial(
+        &self,
+        address: SocketAddr,
+        expected: Option<PeerId>,
+        within: Duration,
+    ) -> Result<(Connection, Inbox), DialError> {
+        let failed = |why| DialError { address, why };
+        match timeout(within, self.greet(address, expected)).await {
+            Ok(dialled) => dialled.map_err(failed),
+            Err(_) => Err(failed(DialWhy::Timeout)),
+        }
+    }
+
+    async fn greet(
+        &self,
+        address: SocketAddr,
+        expected: Option<PeerId>,
+    ) -> Result<(Connection, Inbox), DialWhy> {
+        let name = expected.map_or_else(|| ANYBODY.to_owned(), dns_name);
+        let dialling = self.quic.connect_with(self.client.clone(), address, &name);
+        let dialling = dialling.map_err(|error| DialWhy::Address(error.to_string()))?;
+        let quic = dialling.await.map_err(ClosedBy::from)?;
+        let (mut send, mut receive) = quic.open_bi().await.map_err(ClosedBy::from)?;
+        wire::write(&mut send, &Message::Hello(self.hello)).await?;
+        let hello = match wire::read::<Message>(&mut receive).await? {
+            Some(Message::Hello(hello)) if hello.version != PROTOCOL_VERSION => {
+                return Err(DialWhy::Refused(Refusal::Version));
+            }
+            Some(Message::Hello(hello)) => hello,
+            Some(Message::Refused { why, .. }) => return Err(DialWhy::Refused(why)),
+            Some(_) => return Err(LinkError::Frame(protocol::frame::FrameError::Malformed).into()),
+            None => return Err(LinkError::CutShort.into()),
+        };
+        let expected = expected.is_none_or(|peer| peer == hello.peer);
+        if !expected || hello.role == Role::Viewer || !tls::proves(quic.peer_identity(), hello.peer) {
+            return Err(DialWhy::Claim(hello.peer));
+        }
+        let local = self.quic.local_addr().ok();
+        Ok(Connection::start(quic, hello, local, send, receive))
+    }
+
+    /// The next one who knocks; nothing once the endpoint is closed. Waits as
+    /// long as it takes.
+    pub async fn accept(&self) -> Option<Arrival> {
+        self.quic.accept().await.map(Arrival)
+    }
+
+    /// Ends every connection at once and waits until the peers can have heard it.
+    pub async fn close(&self) {
+        self.quic.close(VarInt::from_u32(0), b"going away");
+        // Nobody is harmed if they have not: their connections time out.
+        let _ = timeout(FAREWELL, self.quic.wait_idle()).await;
+    }
+
+    /// Knocks nobody answers any more; open connections go on.
+    pub fn stop_accepting(&self) {
+        self.quic.set_server_config(None);
+    }
+}
+
+impl Arrival {
+    /// Where the knock comes from.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.0.remote_address()
+    }
+
+    /// Shakes hands and hears the peer's greeting, `within` this time. Whoever
+    /// claims to be a node or proxy must hold a certificate of that name. The
+    /// greeting is answered by the caller with [`Message::Hello`] or
+    /// [`Message::Refused`].
+    pub async fn establish(self, within: Duration) -> Result<(Connection, Inbox), AcceptError> {
+        timeout(within, self.meet()).await.unwrap_or(Err(AcceptError::Timeout))
+    }
+
+    async fn meet(self) -> Result<(Connection, Inbox), AcceptError> {
+        let lost = |error: quinn::ConnectionError| AcceptError::Lost(error.into());
+        let local_ip = self.0.local_ip();
+        let quic = self.0.accept().map_err(lost)?.await.map_err(lost)?;
+        let (send, mut receive) = quic.accept_bi().await.map_err(lost)?;
+        let hello = match wire::read::<Message>(&mut receive).await {
+            Ok(Some(Message::Hello(hello))) => hello,
+            Ok(_) => return Err(turn_away(quic, AcceptError::Misspoke(LinkError::CutShort))),
+            Err(LinkError::Lost(closed)) => return Err(AcceptError::Lost(closed)),
+            Err(error) => return Err(turn_away(quic, AcceptError::Misspoke(error))),
+        };
+        if hello.role != Role::Viewer && !tls::proves(quic.peer_identity(), hello.peer) {
+            let (connection, _) = Connection::start(quic, hello, None, send, receive);
+            // The peer learns why, if it still listens.
+            let _ = connection.send(Message::Refused { request: 0, why: Refusal::Identity });
+            connection.part().await;
+            return Err(AcceptError::Claim(hello.peer));
+        }
+        let local = local_ip.map(|ip| SocketAddr::new(ip, 0));
+        Ok(Connection::start(quic, hello, local, send, receive))
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the connection ends here")]
+fn turn_away(quic: quinn::Connection, error: AcceptError) -> AcceptError {
+    quic.close(VarInt::from_u32(1), b"the first message is no greeting");
+    error
+}

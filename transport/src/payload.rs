@@ -1,0 +1,165 @@
+//! The receiving side of a stream: a payload, whole and checked.
+
+use crate::connection::Pulse;
+use crate::error::{LinkError, RequestError};
+use crate::wire;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use media::{Hash, Hasher};
+use protocol::StreamReply;
+use quinn::RecvStream;
+use tokio::io::AsyncReadExt as _;
+
+/// What is allocated ahead for a payload of which only the sender knows the
+/// length, in bytes.
+const TRUSTED_AHEAD: usize = 256 * 1024;
+/// The longest piece that is handed on, in bytes.
+const PIECE: usize = 64 * 1024;
+
+/// What a payload must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Exactly this, as a manifest or an opening reply states.
+    Exactly {
+        /// Length in bytes.
+        length: u64,
+        /// BLAKE3 of the bytes.
+        hash: Hash,
+    },
+    /// Whatever matches its own hash and has at most this many bytes.
+    AtMost(u64),
+}
+
+/// A payload that came whole and matches its hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// Their BLAKE3.
+    pub hash: Hash,
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes, {:?})", self.bytes.len(), self.hash)
+    }
+}
+
+/// A payload that was granted and arrives. Dropping it tells the peer to stop.
+#[derive(Debug)]
+pub struct PayloadReader {
+    stream: RecvStream,
+    length: u64,
+    hash: Hash,
+    ahead: usize,
+    got: u64,
+    hasher: Hasher,
+    pulse: Pulse,
+}
+
+impl PayloadReader {
+    pub(crate) async fn start(
+        mut stream: RecvStream,
+        expect: Expect,
+        pulse: Pulse,
+    ) -> Result<Self, RequestError> {
+        let reply = wire::read::<StreamReply>(&mut stream).await?;
+        pulse.beat();
+        let (length, hash) = match reply {
+            Some(StreamReply::Granted { length, hash }) => (length, hash),
+            Some(StreamReply::Refused(why)) => return Err(RequestError::Refused(why)),
+            None => return Err(RequestError::Reset),
+        };
+        let ahead = match expect {
+            Expect::Exactly { length: right, hash: right_hash } if (length, hash) != (right, right_hash) => {
+                return Err(RequestError::Unexpected);
+            }
+            Expect::Exactly { .. } => usize::try_from(length).unwrap_or(TRUSTED_AHEAD),
+            Expect::AtMost(max) if length > max => return Err(RequestError::TooLong { length, max }),
+            Expect::AtMost(_) => usize::try_from(length).unwrap_or(TRUSTED_AHEAD).min(TRUSTED_AHEAD),
+        };
+        Ok(Self { stream, length, hash, ahead, got: 0, hasher: Hasher::new(), pulse })
+    }
+
+    /// The length announced.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The hash announced.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The next piece; nothing once all are here **and** their hash is right.
+    /// Until then no piece is to be believed.
+    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, RequestError> {
+        let piece = self.stream.read_chunk(PIECE, true).await.map_err(wire::read_error)?;
+        self.pulse.beat();
+        let Some(piece) = piece else {
+            if self.got != self.length {
+                return Err(RequestError::Length { want: self.length, got: self.got });
+            }
+            let right = self.hasher.finish() == self.hash;
+            return if right { Ok(None) } else { Err(RequestError::Corrupt) };
+        };
+        self.count(piece.bytes.len())?;
+        self.hasher.update(&piece.bytes);
+        Ok(Some(piece.bytes))
+    }
+
+    /// All of it, checked.
+    pub async fn collect(self) -> Result<Payload, RequestError> {
+        let hash = self.hash;
+        let bytes = self.collect_unchecked().await?;
+        if Hash::of(&bytes) == hash { Ok(Payload { bytes, hash }) } else { Err(RequestError::Corrupt) }
+    }
+
+    /// All of it, of the right length but not checked against its hash: the
+    /// caller does that.
+    pub async fn collect_unchecked(mut self) -> Result<Bytes, RequestError> {
+        let mut bytes = BytesMut::with_capacity(self.ahead);
+        while self.got < self.length {
+            let room = usize::try_from(self.length.saturating_sub(self.got)).unwrap_or(usize::MAX).min(PIECE);
+            bytes.reserve(room);
+            let read = self.stream.read_buf(&mut (&mut bytes).limit(room)).await.map_err(io_error)?;
+            if read == 0 {
+                return Err(RequestError::Length { want: self.length, got: self.got });
+            }
+            self.pulse.beat();
+            self.count(read)?;
+        }
+        match self.stream.read_chunk(PIECE, true).await.map_err(wire::read_error)? {
+            None => Ok(bytes.freeze()),
+            Some(more) => Err(self.count(more.bytes.len()).err().unwrap_or(RequestError::Reset)),
+        }
+    }
+
+    /// Reads to the end and keeps nothing: what a measurement of the network
+    /// alone needs. Returns the number of bytes.
+    pub async fn discard(mut self) -> Result<u64, RequestError> {
+        while let Some(piece) = self.stream.read_chunk(usize::MAX, true).await.map_err(wire::read_error)? {
+            self.count(piece.bytes.len())?;
+        }
+        if self.got == self.length {
+            Ok(self.got)
+        } else {
+            Err(RequestError::Length { want: self.length, got: self.got })
+        }
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), RequestError> {
+        self.got = self.got.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if self.got > self.length {
+            return Err(RequestError::Length { want: self.length, got: self.got });
+        }
+        Ok(())
+    }
+}
+
+/// What quinn wrapped for tokio's reading traits.
+fn io_error(error: std::io::Error) -> RequestError {
+    match error.downcast::<quinn::ReadError>() {
+        Ok(error) => wire::read_error(error).into(),
+        Err(_) => LinkError::Reset.into(),
+    }
+}

@@ -1,0 +1,183 @@
+//! A payload over real QUIC is whole and checked, or a named error.
+
+use crate::rig::{PATIENCE, Rig, chunk, payload};
+use bytes::Bytes;
+use media::Hash;
+use protocol::{Message, Refusal};
+use std::time::Duration;
+use transport::{Connection, Expect, RequestError, Responder, ServeError};
+
+async fn next_request(node: &Connection) -> Responder {
+    let (request, responder) = node.accept_request().await.unwrap().read(PATIENCE).await.unwrap();
+    assert_eq!(request, chunk(7));
+    responder
+}
+
+async fn give(mut to: Responder, (length, hash): (u64, Hash), pieces: Vec<Bytes>) -> Result<(), ServeError> {
+    to.grant(length, hash)?;
+    for piece in pieces {
+        to.send(piece).await?;
+    }
+    to.finish().await
+}
+
+/// What a viewer gets from a node that announces `length` and `hash` and sends
+/// `pieces`.
+async fn ask(
+    expect: Expect,
+    (length, hash): (u64, Hash),
+    pieces: Vec<Bytes>,
+) -> (Result<Bytes, RequestError>, Result<(), ServeError>) {
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("base-1").await;
+    let serve = tokio::spawn(async move {
+        let responder = next_request(&node).await;
+        let served = give(responder, (length, hash), pieces).await;
+        node.closed().await;
+        served
+    });
+    let got = viewer.request(&chunk(7), expect, PATIENCE).await;
+    drop(viewer);
+    (got.map(|payload| payload.bytes), serve.await.unwrap())
+}
+
+#[tokio::test]
+async fn what_was_sent_in_pieces_arrives_whole() {
+    let (bytes, hash) = payload(300_000);
+    let pieces = vec![bytes.slice(..1), bytes.slice(1..200_000), bytes.slice(200_000..)];
+    let known = Expect::Exactly { length: 300_000, hash };
+    assert_eq!(ask(known, (300_000, hash), pieces.clone()).await, (Ok(bytes.clone()), Ok(())));
+    assert_eq!(ask(Expect::AtMost(300_000), (300_000, hash), pieces).await, (Ok(bytes), Ok(())));
+    let empty = (0, Hash::of(b""));
+    assert_eq!(ask(Expect::AtMost(0), empty, Vec::new()).await, (Ok(Bytes::new()), Ok(())));
+}
+
+#[tokio::test]
+async fn one_wrong_bit_is_an_error() {
+    let (bytes, hash) = payload(100_000);
+    let mut bent = bytes.to_vec();
+    bent[50_000] ^= 1;
+    let known = Expect::Exactly { length: 100_000, hash };
+    let (got, _) = ask(known, (100_000, hash), vec![bent.into()]).await;
+    assert_eq!(got, Err(RequestError::Corrupt));
+}
+
+#[tokio::test]
+async fn a_sender_that_stops_early_never_makes_a_payload() {
+    let (bytes, hash) = payload(100_000);
+    let short = vec![bytes.slice(..99_999)];
+    let (got, served) = ask(Expect::AtMost(100_000), (100_000, hash), short).await;
+    assert_eq!(got, Err(RequestError::Reset));
+    assert_eq!(served, Err(ServeError::Length));
+    let long = vec![bytes.clone(), Bytes::from_static(b"!")];
+    let (got, served) = ask(Expect::AtMost(100_000), (100_000, hash), long).await;
+    assert_eq!(got, Err(RequestError::Reset));
+    assert_eq!(served, Err(ServeError::Length));
+}
+
+#[tokio::test]
+async fn a_length_beyond_the_bound_is_not_read() {
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("base-1").await;
+    let serve = tokio::spawn(async move {
+        let mut responder = next_request(&node).await;
+        responder.grant(u64::MAX, Hash::of(b"")).unwrap();
+        responder.send(Bytes::from_static(b"x")).await.unwrap();
+        responder.cancelled().await;
+    });
+    let got = viewer.request(&chunk(7), Expect::AtMost(1000), PATIENCE).await;
+    serve.await.unwrap();
+    assert_eq!(got, Err(RequestError::TooLong { length: u64::MAX, max: 1000 }));
+}
+
+#[tokio::test]
+async fn an_announcement_that_is_not_the_manifests_is_refused() {
+    let (bytes, hash) = payload(1000);
+    let other = Expect::Exactly { length: 1000, hash: Hash::of(b"another") };
+    let (got, _) = ask(other, (1000, hash), vec![bytes]).await;
+    assert_eq!(got, Err(RequestError::Unexpected));
+    assert!(RequestError::Unexpected.is_lie());
+}
+
+#[tokio::test]
+async fn a_refusal_arrives_by_its_name() {
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("base-1").await;
+    let serve = tokio::spawn(async move {
+        next_request(&node).await.refuse(Refusal::LayerNotOffered).await.unwrap();
+        node.closed().await
+    });
+    let got = viewer.request(&chunk(7), Expect::AtMost(9), PATIENCE).await;
+    assert_eq!(got, Err(RequestError::Refused(Refusal::LayerNotOffered)));
+    drop(viewer);
+    serve.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_is_dropped_stops_the_sender() {
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("base-1").await;
+    let (bytes, hash) = payload(1_000_000);
+    let serve = tokio::spawn(async move {
+        let mut responder = next_request(&node).await;
+        responder.grant(1_000_000_000, hash).unwrap();
+        loop {
+            if let Err(error) = responder.send(bytes.clone()).await {
+                return error;
+            }
+        }
+    });
+    let mut reader = viewer.open(&chunk(7), Expect::AtMost(u64::MAX)).await.unwrap();
+    assert!(!reader.next_piece().await.unwrap().unwrap().is_empty());
+    drop(reader);
+    assert_eq!(serve.await.unwrap(), ServeError::Cancelled);
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_request_and_the_connection_goes_on() {
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("base-1").await;
+    let serve = tokio::spawn(async move {
+        let silent = next_request(&node).await;
+        silent.cancelled().await;
+        drop(silent);
+        next_request(&node).await.refuse(Refusal::Draining).await.unwrap();
+        node.closed().await
+    });
+    let late = viewer.request(&chunk(7), Expect::AtMost(9), Duration::from_millis(50)).await;
+    assert_eq!(late, Err(RequestError::Timeout));
+    let next = viewer.request(&chunk(7), Expect::AtMost(9), PATIENCE).await;
+    assert_eq!(next, Err(RequestError::Refused(Refusal::Draining)));
+    drop(viewer);
+    serve.await.unwrap();
+}
+
+#[tokio::test]
+async fn pieces_pass_on_before_the_whole_is_here() {
+    let rig = Rig::new();
+    let ((viewer, _), (node, mut inbox)) = rig.pair("base-1").await;
+    let (bytes, hash) = payload(2000);
+    let serve = tokio::spawn(async move {
+        let mut responder = next_request(&node).await;
+        responder.grant(2000, hash).unwrap();
+        responder.send(bytes.slice(..1000)).await.unwrap();
+        // Not before the viewer says that it holds the first half.
+        assert_eq!(inbox.recv().await, Ok(Message::Probe(1000)));
+        responder.send(bytes.slice(1000..)).await.unwrap();
+        responder.finish().await.unwrap();
+        node.closed().await
+    });
+    let mut reader = viewer.open(&chunk(7), Expect::AtMost(2000)).await.unwrap();
+    let mut got = 0;
+    while got < 1000 {
+        got += reader.next_piece().await.unwrap().unwrap().len();
+    }
+    viewer.send(Message::Probe(1000)).unwrap();
+    while let Some(piece) = reader.next_piece().await.unwrap() {
+        got += piece.len();
+    }
+    assert_eq!(got, 2000);
+    drop(reader);
+    drop(viewer);
+    serve.await.unwrap();
+}
