@@ -1,5 +1,6 @@
 //! A 5x7 bitmap font for ASCII 32..=126, drawn in `font.txt`: sixteen
-//! characters side by side, seven lines each, `#` is ink.
+//! characters side by side, seven lines each, `#` is ink. The letters g, p, q
+//! and y stand a dot lower than they are drawn.
 
 const DRAWN: &str = include_str!("font.txt");
 /// Width and height of a character in dots.
@@ -13,10 +14,11 @@ const A_LINE: usize = 16;
 pub(crate) fn dots(character: char) -> impl Iterator<Item = (usize, usize)> {
     let drawn = Some(character).filter(|it| matches!(it, ' '..='~')).unwrap_or('?');
     let index = usize::try_from(u32::from(drawn) - u32::from(' ')).unwrap_or(0);
+    let lower = usize::from(matches!(drawn, 'g' | 'p' | 'q' | 'y'));
     let (line, place) = (index / A_LINE, index % A_LINE);
     DRAWN.lines().skip(line * (SIZE.1 + 1)).take(SIZE.1).enumerate().flat_map(move |(row, text)| {
         let ink = text.chars().skip(place * ADVANCE).take(SIZE.0).enumerate();
-        ink.filter(|(_, dot)| *dot == '#').map(move |(column, _)| (column, row))
+        ink.filter(|(_, dot)| *dot == '#').map(move |(column, _)| (column, row + lower))
     })
 }
 
