@@ -7,9 +7,12 @@
 //! is only another driver.
 
 pub mod frame;
+pub mod guests;
 pub mod message;
+pub mod node;
 pub mod peer;
 
+pub use guests::{GuestLimits, LinkId, StreamId};
 pub use message::{
     ChunkRequest, Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Refusal, Role,
     SessionId, StreamReply, StreamRequest,

@@ -1,0 +1,140 @@
+//! What goes into a node and what comes out of it.
+
+use super::shelf::Held;
+use crate::guests::{LinkId, StreamId};
+use crate::message::{Hello, Message, Refusal, Role, SessionId, StreamRequest};
+use crate::peer::PeerId;
+use media::{Quality, TitleName};
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A peer connected and introduced itself; its name is checked against its
+    /// certificate.
+    Linked {
+        /// The connection's number.
+        link: LinkId,
+        /// What it said.
+        hello: Hello,
+        /// This node's address as the peer sees it.
+        here: SocketAddr,
+    },
+    /// A message on a control stream.
+    Heard {
+        /// From whom.
+        link: LinkId,
+        /// What.
+        message: Message,
+    },
+    /// A connection is over; its streams need not be answered any more.
+    Gone {
+        /// Which.
+        link: LinkId,
+    },
+    /// The library was looked through: this is all that is held now.
+    Shelf(Vec<Held>),
+    /// A request on a stream of its own.
+    Asked {
+        /// From whom.
+        link: LinkId,
+        /// The stream's number.
+        stream: StreamId,
+        /// What for.
+        request: StreamRequest,
+    },
+    /// A granted stream is over.
+    Answered {
+        /// Which.
+        stream: StreamId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The order to stop.
+    Drain,
+    /// The time told by `poll_timeout` has come; harmless at any other time.
+    Timeout,
+}
+
+/// How a granted stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it was sent.
+    Sent {
+        /// Length of the payload.
+        bytes: u64,
+    },
+    /// The peer wants no more of it, is too slow, or is gone.
+    GivenUp,
+    /// The stored copy is damaged; the peer was told so.
+    Damaged,
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a message.
+    Send {
+        /// To whom.
+        link: LinkId,
+        /// What.
+        message: Message,
+    },
+    /// Say no more to this peer and let it close the connection.
+    Part {
+        /// Which.
+        link: LinkId,
+    },
+    /// Send what is asked for on this stream, then say how it went.
+    Grant {
+        /// The stream.
+        stream: StreamId,
+        /// What was asked for.
+        request: StreamRequest,
+    },
+    /// Refuse what is asked for on this stream.
+    Refuse {
+        /// The stream.
+        stream: StreamId,
+        /// The reason.
+        why: Refusal,
+    },
+    /// The node has stopped: nothing is open, or it took too long.
+    Drained,
+    /// For people and figures; dropping it changes nothing.
+    Event(Event),
+}
+
+/// What people and figures are told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the inputs and messages they come from")]
+pub enum Event {
+    /// A peer connected.
+    Joined { link: LinkId, peer: PeerId, role: Role },
+    /// A peer was not let in.
+    TurnedAway { link: LinkId, peer: PeerId, why: Refusal },
+    /// A connection ended, and so many sessions with it.
+    Left { link: LinkId, sessions: usize },
+    /// A session was opened; so many are open now.
+    Opened { link: LinkId, session: SessionId, title: TitleName, quality: Quality, sessions: usize },
+    /// A session was refused.
+    SessionRefused { link: LinkId, title: TitleName, why: Refusal },
+    /// A session was closed by its viewer.
+    Closed { link: LinkId, session: SessionId },
+    /// A request was refused.
+    RequestRefused { link: LinkId, request: StreamRequest, why: Refusal },
+    /// A payload was sent.
+    Sent { link: LinkId, stream: StreamId, bytes: u64 },
+    /// A payload was given up by the peer.
+    GivenUp { link: LinkId, stream: StreamId },
+    /// A stored copy is damaged.
+    Damaged { link: LinkId, stream: StreamId },
+    /// A peer said something that makes no sense here.
+    Rejected { link: LinkId, why: Refusal },
+    /// The order to stop was heard; so many peers and open requests there are.
+    Draining { links: usize, open: usize },
+    /// The node has stopped, so many requests unanswered.
+    Drained { unanswered: usize },
+}
