@@ -1,1 +1,3 @@
-//! See the crate's manifest for what belongs here.
+//! The player: a `protocol::player` machine with GStreamer at its end.
+
+pub mod pipeline;

@@ -1,0 +1,155 @@
+//! Checking whole blocks against the hashes of their pictures, and counting.
+
+use super::meter::MeterReport;
+use super::schedule::Slot;
+use codec::PictureRef;
+use media::{Hasher, Manifest, Quality, Span};
+use std::sync::Arc;
+
+/// The most faults that are listed one by one.
+const MAX_LISTED: usize = 1_000;
+
+/// Counts what is shown, block by block.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    manifest: Arc<Manifest>,
+    check: bool,
+    current: Option<Current>,
+    report: MeterReport,
+}
+
+/// The block on screen.
+#[derive(Debug)]
+struct Current {
+    slot: Slot,
+    shown: u32,
+    quality: Quality,
+    /// Nothing once the block cannot be compared any more.
+    hasher: Option<Hasher>,
+}
+
+/// The outcome of comparing one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    pub(crate) block: u32,
+    pub(crate) quality: Quality,
+    pub(crate) ok: bool,
+}
+
+impl Tally {
+    pub(crate) fn new(manifest: Arc<Manifest>, check: bool) -> Self {
+        let report =
+            MeterReport { at_quality: vec![Span::ZERO; manifest.layers.len()], ..MeterReport::default() };
+        Self { manifest, check, current: None, report }
+    }
+
+    /// A picture was shown. If it completes its block at one quality, the block
+    /// is compared with what the encoder made.
+    pub(crate) fn shown(
+        &mut self,
+        slot: &Slot,
+        quality: Quality,
+        picture: Option<PictureRef<'_>>,
+    ) -> Option<Checked> {
+        if self.current.as_ref().is_none_or(|current| current.slot.start != slot.start) {
+            self.enter(slot, quality);
+        }
+        self.report.frames_shown += 1;
+        self.count_time(slot, quality);
+        let current = self.current.as_mut()?;
+        current.shown += 1;
+        if current.quality != quality {
+            current.hasher = None;
+        }
+        match (current.hasher.as_mut(), picture) {
+            (Some(hasher), Some(picture)) => hash_into(hasher, picture),
+            _ => current.hasher = None,
+        }
+        let block = self.manifest.block(slot.block)?;
+        if current.shown != block.frames {
+            return None;
+        }
+        let hash = current.hasher.take()?.finish();
+        let wanted = block.quality_hashes.get(usize::from(quality.layers().checked_sub(1)?))?;
+        let checked = Checked { block: slot.block, quality, ok: hash == *wanted };
+        self.report.blocks_checked += 1;
+        if !checked.ok && self.report.mismatches.len() < MAX_LISTED {
+            self.report.mismatches.push((slot.block, quality));
+        }
+        Some(checked)
+    }
+
+    /// Playback jumps or stops: what follows in this block was not due.
+    pub(crate) fn leave(&mut self) {
+        if let Some(current) = self.current.take() {
+            self.report.frames_expected += u64::from(current.shown);
+            self.close(&current);
+        }
+    }
+
+    /// The film came to its end: the whole last block was due.
+    pub(crate) fn end(&mut self) {
+        if let Some(current) = self.current.take() {
+            self.account(&current);
+        }
+        self.report.ended = true;
+    }
+
+    /// The figures so far, with the block on screen as far as it was shown.
+    pub(crate) fn report(&self) -> MeterReport {
+        let mut report = self.report.clone();
+        report.frames_expected += self.current.as_ref().map_or(0, |current| u64::from(current.shown));
+        report
+    }
+
+    fn enter(&mut self, slot: &Slot, quality: Quality) {
+        if let Some(before) = self.current.take() {
+            self.account(&before);
+            if !slot.key_only {
+                let skipped = (before.slot.block.saturating_add(1)..slot.block)
+                    .filter_map(|block| self.manifest.block(block))
+                    .map(|block| u64::from(block.frames))
+                    .sum::<u64>();
+                self.report.frames_expected += skipped;
+                self.report.frames_dropped += skipped;
+            }
+        }
+        let frames = self.manifest.block(slot.block).map(|block| block.frames);
+        let whole = !slot.key_only && frames == Some(slot.pictures);
+        let hasher = (self.check && whole).then(Hasher::new);
+        self.current = Some(Current { slot: *slot, shown: 0, quality, hasher });
+    }
+
+    /// A block that was left because the next one came.
+    fn account(&mut self, current: &Current) {
+        let due = u64::from(current.slot.pictures);
+        self.report.frames_expected += due;
+        self.report.frames_dropped += due.saturating_sub(u64::from(current.shown));
+        self.close(current);
+    }
+
+    fn close(&mut self, current: &Current) {
+        let frames = self.manifest.block(current.slot.block).map_or(0, |block| block.frames);
+        // A block whose hasher was taken at its last picture was compared.
+        let compared = current.hasher.is_none() && current.shown == frames;
+        if self.check && !compared && !current.slot.key_only {
+            self.report.blocks_unchecked += 1;
+        }
+    }
+
+    fn count_time(&mut self, slot: &Slot, quality: Quality) {
+        let Some(block) = self.manifest.block(slot.block) else { return };
+        let pictures = if slot.key_only { 1 } else { u64::from(block.frames) };
+        let each = (slot.end - slot.start).checked_div(pictures).unwrap_or(0);
+        let index = usize::from(quality.layers().saturating_sub(1));
+        if let Some(total) = self.report.at_quality.get_mut(index) {
+            *total += Span::from_nanos(each);
+        }
+    }
+}
+
+fn hash_into(hasher: &mut Hasher, picture: PictureRef<'_>) {
+    for plane in picture.planes() {
+        plane.rows().for_each(|row| hasher.update(row));
+    }
+}

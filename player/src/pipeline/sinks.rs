@@ -1,0 +1,132 @@
+//! Where pictures and sound end.
+
+use super::error::PipelineError;
+use super::front::make;
+use gst::prelude::*;
+use gstreamer as gst;
+use gstreamer_app as gst_app;
+
+/// Where pictures and sound go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkKind {
+    /// Nowhere, but each at its time: for tests, reports and machines without
+    /// a screen.
+    Headless,
+    /// A window, and the audio device if there is one.
+    Window,
+    /// Nowhere, as fast as it goes.
+    Unpaced,
+}
+
+/// The sinks of a pipeline.
+#[derive(Debug)]
+pub(crate) struct Sinks {
+    pub(crate) video: gst::Element,
+    pub(crate) sound: Option<gst::Element>,
+    /// Elements that must stand before the video sink.
+    pub(crate) before_video: Vec<gst::Element>,
+    /// Whether sound was wanted and no device was found.
+    pub(crate) no_device: bool,
+}
+
+impl Sinks {
+    /// Makes the sinks; without `sound` there is none.
+    pub(crate) fn new(kind: SinkKind, sound: bool) -> Result<Self, PipelineError> {
+        match kind {
+            SinkKind::Headless | SinkKind::Unpaced => {
+                let paced = kind == SinkKind::Headless;
+                let video = headless_video(paced).upcast();
+                let sound = sound.then(|| silent_sound(paced)).transpose()?;
+                Ok(Self { video, sound, before_video: Vec::new(), no_device: false })
+            }
+            SinkKind::Window => {
+                let (sound, no_device) = if sound { device_sound()? } else { (None, false) };
+                let before_video = vec![make("videoconvert")?, make("videoscale")?];
+                Ok(Self { video: window()?, sound, before_video, no_device })
+            }
+        }
+    }
+
+    /// Ends every wait in the sinks and refuses data.
+    pub(crate) fn flush_start(&self) {
+        for pad in self.pads() {
+            pad.send_event(gst::event::FlushStart::new());
+        }
+    }
+
+    /// Takes data again; the running time starts at 0.
+    pub(crate) fn flush_stop(&self) {
+        for pad in self.pads() {
+            pad.send_event(gst::event::FlushStop::new(true));
+        }
+    }
+
+    fn pads(&self) -> impl Iterator<Item = gst::Pad> {
+        let sinks = std::iter::once(&self.video).chain(&self.sound);
+        sinks.filter_map(|sink| sink.static_pad("sink"))
+    }
+}
+
+fn headless_video(paced: bool) -> gst_app::AppSink {
+    // A picture is handed over after the wait for its time, and taken at once.
+    gst_app::AppSink::builder()
+        .name("screen")
+        .sync(paced)
+        .max_lateness(-1)
+        .qos(false)
+        .max_buffers(2)
+        .drop(false)
+        .enable_last_sample(false)
+        .build()
+}
+
+/// Sound on the system clock, unheard.
+fn silent_sound(paced: bool) -> Result<gst::Element, PipelineError> {
+    let sink = make("fakesink")?;
+    sink.set_property("sync", paced);
+    sink.set_property("enable-last-sample", false);
+    Ok(sink)
+}
+
+/// The audio device, or silence if there is none.
+fn device_sound() -> Result<(Option<gst::Element>, bool), PipelineError> {
+    let auto = make("autoaudiosink")?;
+    let ready = auto.set_state(gst::State::Ready).is_ok();
+    let found = ready
+        && auto.downcast_ref::<gst::Bin>().is_some_and(|bin| {
+            bin.iterate_elements()
+                .into_iter()
+                .flatten()
+                .any(|sink| sink.factory().is_some_and(|factory| factory.name() != "fakesink"))
+        });
+    if found {
+        return Ok((Some(auto), false));
+    }
+    if auto.set_state(gst::State::Null).is_err() {
+        tracing::debug!("autoaudiosink did not stop");
+    }
+    Ok((Some(silent_sound(true)?), true))
+}
+
+/// The first kind of window that opens here.
+fn window() -> Result<gst::Element, PipelineError> {
+    for name in ["ximagesink", "xvimagesink", "autovideosink"] {
+        let Ok(sink) = make(name) else { continue };
+        if sink.set_state(gst::State::Ready).is_err() {
+            // It must be at rest before it is dropped.
+            let _ = sink.set_state(gst::State::Null);
+            continue;
+        }
+        for (property, value) in [("sync", true), ("qos", true), ("enable-last-sample", false)] {
+            if sink.has_property(property) {
+                sink.set_property(property, value);
+            }
+        }
+        if sink.has_property("max-lateness") {
+            // The default drops a picture that is 5 ms late, without a word.
+            sink.set_property("max-lateness", -1_i64);
+        }
+        return Ok(sink);
+    }
+    Err(PipelineError::Build("no window can be opened (is DISPLAY set?)".into()))
+}
