@@ -11,6 +11,8 @@ pub mod guests;
 pub mod message;
 pub mod node;
 pub mod peer;
+pub mod player;
+pub mod quality;
 
 pub use guests::{GuestLimits, LinkId, StreamId};
 pub use message::{

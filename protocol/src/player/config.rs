@@ -1,0 +1,91 @@
+//! Every number the player machine is run by.
+
+use crate::quality::StepConfig;
+use media::Span;
+
+/// The bounds and patience of a player. Every field has a lawful default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerConfig {
+    /// The most programme ahead of the position, held or asked for, wherever it
+    /// lies (shelf, pipeline, decoders): 4 s. The next block is always allowed.
+    pub buffer: Span,
+    /// A source not heard for this long gets a probe, and then one each time
+    /// this passes: 100 ms (Ts of the survival signal).
+    pub probe_every: Span,
+    /// A source that answered nothing for this long is silent: 400 ms (Td).
+    pub silent_after: Span,
+    /// From one dial of a lost or silent source to the next: 1 s.
+    pub redial_every: Span,
+    /// How many live sources of a layer are kept connected: 2, the one that
+    /// serves and the one that would be next.
+    pub connected_per_layer: usize,
+    /// How long a first block waits for its enhancements once Base is held: 300 ms.
+    pub start_patience: Span,
+    /// A start that has not got its Base this long after asking looks at the
+    /// rate and asks for what it carries: 500 ms.
+    pub start_judgement: Span,
+    /// How long before its first picture a block goes to the pipeline at the
+    /// latest; what has not come by then is late: 350 ms.
+    pub feed_margin: Span,
+    /// The most Base requests open at once: 4.
+    pub base_window: usize,
+    /// The most enhancement requests open at once: 4; on a link with little
+    /// room it is 1, so that few bytes in flight stand in Base's way.
+    pub enhancement_window: usize,
+    /// Hundredths of the wanted quality's rate below which a link has little
+    /// room: 150.
+    pub roomy_percent: u64,
+    /// An open request whose source was not heard for this long is also asked
+    /// of the next source, if its chunk is due within `hedge_when_due`: 200 ms.
+    pub hedge_after: Span,
+    /// See `hedge_after`: 1 s.
+    pub hedge_when_due: Span,
+    /// How often one chunk is asked for before an enhancement is given up, or
+    /// Base goes on in steps of `retry_slowly`: 8.
+    pub most_tries: u32,
+    /// The pause before asking again when every source failed a chunk: 200 ms.
+    pub retry_after: Span,
+    /// The pause once `most_tries` are used up: 1 s.
+    pub retry_slowly: Span,
+    /// How long a Base chunk remains of use after its time: 10 s.
+    pub base_grace: Span,
+    /// Playing ends if the next block cannot be had for this long: 30 s.
+    pub give_up_after: Span,
+    /// Seeks that come faster than this are answered by the last of them: 100 ms.
+    pub seek_gap: Span,
+    /// The most pictures a second of trick play; blocks are skipped above: 8.
+    pub trick_pictures: u64,
+    /// The fastest trick play: 16 times.
+    pub fastest: i8,
+    /// When quality steps down and up.
+    pub step: StepConfig,
+}
+
+impl Default for PlayerConfig {
+    fn default() -> Self {
+        Self {
+            buffer: Span::from_secs(4),
+            probe_every: Span::from_millis(100),
+            silent_after: Span::from_millis(400),
+            redial_every: Span::from_secs(1),
+            connected_per_layer: 2,
+            start_patience: Span::from_millis(300),
+            start_judgement: Span::from_millis(500),
+            feed_margin: Span::from_millis(350),
+            base_window: 4,
+            enhancement_window: 4,
+            roomy_percent: 150,
+            hedge_after: Span::from_millis(200),
+            hedge_when_due: Span::from_secs(1),
+            most_tries: 8,
+            retry_after: Span::from_millis(200),
+            retry_slowly: Span::from_secs(1),
+            base_grace: Span::from_secs(10),
+            give_up_after: Span::from_secs(30),
+            seek_gap: Span::from_millis(100),
+            trick_pictures: 8,
+            fastest: 16,
+            step: StepConfig::default(),
+        }
+    }
+}

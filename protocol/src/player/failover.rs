@@ -1,0 +1,338 @@
+//! Who can be asked: silence, redialling, and the order of each layer's sources.
+//!
+//! A source is like a colleague on the telephone: while it says anything at
+//! all, it is there. When it has said nothing for a moment we ask "are you
+//! there?" every tenth of a second; when it leaves that unanswered for long
+//! enough, we turn to the next colleague and call it again every second.
+
+use crate::player::config::PlayerConfig;
+use crate::player::io::SourceId;
+use crate::quality::RateMeter;
+use media::{BitRate, ByteCount, Layer, Span, Time};
+use std::collections::BTreeMap;
+
+/// What the owner has to do about a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceAction {
+    Dial(SourceId),
+    Probe(SourceId, u32),
+    /// It was just found silent; it was last heard at this time.
+    Silent(SourceId, Time),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Idle,
+    Dialling,
+    Up,
+    Down,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    link: Link,
+    silent: bool,
+    draining: bool,
+    /// Whether it ever let us down; before that it is hoped for.
+    failed: bool,
+    redial_at: Time,
+    heard: Time,
+    round_trip: Span,
+    number: u32,
+    /// When the first and the last probe since it was heard were sent.
+    probes: Option<(Time, Time)>,
+    rate: RateMeter,
+    open: u32,
+    refuses: Vec<Layer>,
+}
+
+impl Source {
+    fn usable(&self) -> bool {
+        self.link == Link::Up && !self.silent && !self.draining
+    }
+
+    fn hopeful(&self) -> bool {
+        self.usable() || (!self.failed && matches!(self.link, Link::Idle | Link::Dialling))
+    }
+
+    fn next_probe(&self, config: &PlayerConfig) -> Time {
+        self.probes.map_or(self.heard, |(_, last)| last) + config.probe_every
+    }
+
+    /// When it becomes silent if nothing is heard. The clock starts with the
+    /// first probe, so that a viewer who was asleep does not blame its sources,
+    /// and it waits for two round trips on a long line.
+    fn silence_at(&self, config: &PlayerConfig) -> Option<Time> {
+        let (first, _) = self.probes?;
+        let patience = config.silent_after.saturating_sub(config.probe_every);
+        Some(first + patience.max(self.round_trip.saturating_mul(2)))
+    }
+}
+
+/// All sources of the title. Bounded by what the opening reply may name.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    known: BTreeMap<SourceId, Source>,
+    /// For each layer, whom to try, in order.
+    order: Vec<Vec<SourceId>>,
+    /// For each layer, who served it last.
+    serving: Vec<Option<SourceId>>,
+    total: RateMeter,
+    total_open: u32,
+}
+
+impl Sources {
+    /// `phase` is the number of each source's first probe.
+    pub(crate) fn new(now: Time, order: Vec<Vec<SourceId>>, phase: u32) -> Self {
+        let fresh = || Source {
+            link: Link::Idle,
+            silent: false,
+            draining: false,
+            failed: false,
+            redial_at: now,
+            heard: now,
+            round_trip: Span::ZERO,
+            number: phase,
+            probes: None,
+            rate: RateMeter::new(now),
+            open: 0,
+            refuses: Vec::new(),
+        };
+        let known = order.iter().flatten().map(|id| (*id, fresh())).collect();
+        let serving = vec![None; order.len()];
+        Self { known, order, serving, total: RateMeter::new(now), total_open: 0 }
+    }
+
+    pub(crate) fn connected(&mut self, now: Time, id: SourceId, round_trip: Span) -> bool {
+        let Some(source) = self.known.get_mut(&id) else { return false };
+        source.link = Link::Up;
+        source.silent = false;
+        source.draining = false;
+        source.heard = now;
+        source.probes = None;
+        source.round_trip = round_trip;
+        source.refuses.clear();
+        true
+    }
+
+    /// A connection is gone, or a dial failed; tells whether the source was
+    /// usable until now. It is dialled again a second after the last dial.
+    pub(crate) fn lost(&mut self, id: SourceId) -> bool {
+        let Some(source) = self.known.get_mut(&id) else { return false };
+        let was_up = source.usable();
+        source.link = Link::Down;
+        source.failed = true;
+        source.silent = false;
+        source.probes = None;
+        was_up
+    }
+
+    pub(crate) fn heard(&mut self, now: Time, id: SourceId, bytes: ByteCount) -> bool {
+        let Some(source) = self.known.get_mut(&id) else { return false };
+        if source.link != Link::Up {
+            return false;
+        }
+        source.heard = now;
+        source.probes = None;
+        source.rate.add(now, bytes);
+        self.total.add(now, bytes);
+        std::mem::take(&mut source.silent)
+    }
+
+    /// An answer to a probe; tells whether a silent source is back.
+    pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32) -> bool {
+        if let Some(source) = self.known.get_mut(&id)
+            && source.number == number
+            && let Some((_, last)) = source.probes
+        {
+            source.round_trip = now - last;
+        }
+        self.heard(now, id, ByteCount(0))
+    }
+
+    pub(crate) fn draining(&mut self, id: SourceId) {
+        if let Some(source) = self.known.get_mut(&id) {
+            source.draining = true;
+            source.failed = true;
+        }
+    }
+
+    /// The source delivered nonsense: it is tried last from now on.
+    pub(crate) fn demote(&mut self, id: SourceId) {
+        for order in &mut self.order {
+            if let Some(place) = order.iter().position(|other| *other == id) {
+                order.remove(place);
+                order.push(id);
+            }
+        }
+        for serving in self.serving.iter_mut().filter(|serving| **serving == Some(id)) {
+            *serving = None;
+        }
+    }
+
+    /// The source does not offer the layer, until it is dialled anew.
+    pub(crate) fn refuses(&mut self, id: SourceId, layer: Layer) {
+        if let Some(source) = self.known.get_mut(&id)
+            && !source.refuses.contains(&layer)
+        {
+            source.refuses.push(layer);
+        }
+    }
+
+    /// Whom to ask for a chunk of `layer`: who serves it, else the first in
+    /// order, never one of `without`.
+    pub(crate) fn choose(&self, layer: Layer, without: &[SourceId]) -> Option<SourceId> {
+        let order = self.order.get(layer.index())?;
+        let fit = |id: &SourceId| {
+            let source = self.known.get(id);
+            !without.contains(id) && source.is_some_and(|s| s.usable() && !s.refuses.contains(&layer))
+        };
+        let serving = self.serving(layer).filter(|id| order.contains(id) && fit(id));
+        serving.or_else(|| order.iter().copied().find(fit))
+    }
+
+    pub(crate) fn serving(&self, layer: Layer) -> Option<SourceId> {
+        self.serving.get(layer.index()).copied().flatten()
+    }
+
+    pub(crate) fn set_serving(&mut self, layer: Layer, id: SourceId) {
+        if let Some(serving) = self.serving.get_mut(layer.index()) {
+            *serving = Some(id);
+        }
+    }
+
+    /// How many layers from Base upwards have a source that can be asked, or
+    /// one that was never tried in vain.
+    pub(crate) fn reachable_layers(&self) -> u8 {
+        let reachable = |(index, order): &(usize, &Vec<SourceId>)| {
+            let layer = Layer(u8::try_from(*index).unwrap_or(u8::MAX));
+            order
+                .iter()
+                .any(|id| self.known.get(id).is_some_and(|s| s.hopeful() && !s.refuses.contains(&layer)))
+        };
+        let count = self.order.iter().enumerate().take_while(reachable).count();
+        u8::try_from(count).unwrap_or(u8::MAX)
+    }
+
+    pub(crate) fn is_silent(&self, id: SourceId) -> bool {
+        self.known.get(&id).is_some_and(|source| source.silent)
+    }
+
+    /// The busy time behind `total_rate`.
+    pub(crate) fn busy_time(&self) -> Span {
+        self.total.busy_time()
+    }
+
+    pub(crate) fn heard_at(&self, id: SourceId) -> Time {
+        self.known.get(&id).map_or(Time::ZERO, |source| source.heard)
+    }
+
+    pub(crate) fn round_trip(&self, id: SourceId) -> Span {
+        self.known.get(&id).map_or(Span::ZERO, |source| source.round_trip)
+    }
+
+    /// Since when an open request at `id` may be doubled elsewhere.
+    pub(crate) fn quiet_at(&self, id: SourceId, config: &PlayerConfig) -> Option<Time> {
+        let source = self.known.get(&id)?;
+        source.probes?;
+        Some(source.heard + config.hedge_after.max(source.round_trip.saturating_mul(2)))
+    }
+
+    /// A request was opened at `id`, or one ended.
+    pub(crate) fn count_request(&mut self, now: Time, id: SourceId, opened: bool) {
+        if let Some(source) = self.known.get_mut(&id) {
+            source.open = if opened { source.open.saturating_add(1) } else { source.open.saturating_sub(1) };
+            source.rate.set_busy(now, source.open > 0);
+        }
+        self.total_open =
+            if opened { self.total_open.saturating_add(1) } else { self.total_open.saturating_sub(1) };
+        self.total.set_busy(now, self.total_open > 0);
+    }
+
+    /// The rate of everything that comes, while something is asked for.
+    pub(crate) fn total_rate(&self) -> Option<BitRate> {
+        self.total.rate()
+    }
+
+    /// The rate of one connection.
+    pub(crate) fn rate(&self, id: SourceId) -> Option<BitRate> {
+        self.known.get(&id)?.rate.rate()
+    }
+
+    /// Sources that should be connected to serve `layers` layers: of each layer
+    /// the first few that never failed, and every failed one before them.
+    fn wanted(&self, layers: u8, config: &PlayerConfig) -> Vec<SourceId> {
+        let mut wanted = Vec::new();
+        for order in self.order.iter().take(usize::from(layers)) {
+            let mut good = 0;
+            for id in order {
+                if good == config.connected_per_layer {
+                    break;
+                }
+                good += usize::from(self.known.get(id).is_some_and(Source::hopeful));
+                if !wanted.contains(id) {
+                    wanted.push(*id);
+                }
+            }
+        }
+        wanted
+    }
+
+    /// Dials, probes and verdicts that are due.
+    pub(crate) fn poll(&mut self, now: Time, layers: u8, config: &PlayerConfig) -> Vec<SourceAction> {
+        let mut actions = Vec::new();
+        let wanted = self.wanted(layers, config);
+        for (id, source) in &mut self.known {
+            if source.link == Link::Up {
+                if !source.silent && source.silence_at(config).is_some_and(|when| when <= now) {
+                    source.silent = true;
+                    source.failed = true;
+                    source.redial_at = now;
+                    actions.push(SourceAction::Silent(*id, source.heard));
+                }
+                if source.next_probe(config) <= now {
+                    source.number = source.number.wrapping_add(1);
+                    let first = source.probes.map_or(now, |(first, _)| first);
+                    source.probes = Some((first, now));
+                    actions.push(SourceAction::Probe(*id, source.number));
+                }
+            }
+            let dialable = match source.link {
+                Link::Idle | Link::Down => true,
+                Link::Dialling => false,
+                Link::Up => source.silent,
+            };
+            if dialable && source.redial_at <= now && wanted.contains(id) {
+                source.redial_at = now + config.redial_every;
+                if source.link != Link::Up {
+                    source.link = Link::Dialling;
+                }
+                actions.push(SourceAction::Dial(*id));
+            }
+        }
+        actions
+    }
+
+    /// When `poll` has something to do.
+    pub(crate) fn poll_timeout(&self, layers: u8, config: &PlayerConfig) -> Option<Time> {
+        let wanted = self.wanted(layers, config);
+        let due = |(id, source): (&SourceId, &Source)| {
+            let dial = Some(source.redial_at).filter(|_| wanted.contains(id));
+            match source.link {
+                Link::Idle | Link::Down => dial,
+                Link::Dialling => None,
+                Link::Up if source.silent => earliest(dial, Some(source.next_probe(config))),
+                Link::Up => earliest(Some(source.next_probe(config)), source.silence_at(config)),
+            }
+        };
+        self.known.iter().filter_map(due).min()
+    }
+}
+
+/// The earlier of two times, if there is one.
+pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,135 @@
+//! Where the programme stands on screen, and which block goes next.
+
+use crate::player::config::PlayerConfig;
+use crate::player::session::Session;
+use media::{Quality, Span, Time};
+
+/// The position, the seek serial and the cursor of the feed.
+#[derive(Clone, Debug)]
+pub(crate) struct Playback {
+    /// Names the seek since which things were said; what an older one says is stale.
+    pub(crate) serial: u64,
+    /// 1, or the speed of trick play.
+    pub(crate) rate: i8,
+    /// The next block to feed; none when everything is fed.
+    pub(crate) next: Option<u32>,
+    /// Whether the first block after a start or seek is still awaited.
+    pub(crate) starting: bool,
+    /// When that start or seek was.
+    pub(crate) started: Time,
+    /// Whether the viewer holds the picture still.
+    pub(crate) paused: bool,
+    /// Room for so many blocks in the pipeline.
+    pub(crate) wants: u32,
+    /// End of what was fed.
+    pub(crate) fed_end: Span,
+    /// Whether the pipeline was told that nothing more comes.
+    pub(crate) told_end: bool,
+    /// Quality of the last block fed, over seeks too.
+    pub(crate) shown: Option<Quality>,
+    /// Since when nothing is left to show.
+    pub(crate) starved: Option<Time>,
+    /// A seek that waits for the one before to be done.
+    pub(crate) pending: Option<(Span, i8)>,
+    /// What the pipeline last reported.
+    reported: Span,
+    /// From where the position runs on by itself between reports.
+    base: Span,
+    /// Since when it does; none while it stands.
+    running: Option<Time>,
+}
+
+impl Playback {
+    pub(crate) fn new(now: Time, session: &Session, from: Span) -> Self {
+        Self {
+            serial: 0,
+            rate: 1,
+            next: Some(session.block_at(from)),
+            starting: true,
+            started: now,
+            paused: false,
+            wants: 0,
+            fed_end: from,
+            told_end: false,
+            shown: None,
+            starved: None,
+            pending: None,
+            reported: from,
+            base: from,
+            running: None,
+        }
+    }
+
+    /// Goes to `to` and starts anew from there.
+    pub(crate) fn seek(&mut self, now: Time, session: &Session, to: Span, rate: i8) {
+        let fresh = Self::new(now, session, to);
+        *self = Self {
+            serial: self.serial.saturating_add(1),
+            rate,
+            paused: self.paused,
+            shown: self.shown,
+            ..fresh
+        };
+    }
+
+    pub(crate) fn is_trick(&self) -> bool {
+        self.rate != 1
+    }
+
+    /// Lets the position run by itself between two reports, or stand.
+    pub(crate) fn run(&mut self, now: Time, running: bool) {
+        self.base = self.at(now);
+        self.running = running.then_some(now);
+    }
+
+    /// The last position that the pipeline reported.
+    pub(crate) fn reported(&self) -> Span {
+        self.reported
+    }
+
+    /// The pipeline shows `at`. Positions outside of what was fed are lies.
+    pub(crate) fn report(&mut self, now: Time, at: Span) {
+        let forward = at >= self.reported && at <= self.fed_end;
+        if if self.rate > 0 { forward } else { at <= self.reported } {
+            self.reported = at;
+            self.base = at;
+            self.running = self.running.map(|_| now);
+        }
+    }
+
+    /// The position by now: it runs on between reports, but never beyond what
+    /// was fed.
+    pub(crate) fn at(&self, now: Time) -> Span {
+        let Some(since) = self.running else { return self.base };
+        let passed = (now - since).saturating_mul(u64::from(self.rate.unsigned_abs()));
+        if self.rate > 0 { (self.base + passed).min(self.fed_end) } else { self.base.saturating_sub(passed) }
+    }
+
+    /// When the position will be `target`, at normal speed; none while it stands.
+    pub(crate) fn when(&self, target: Span) -> Option<Time> {
+        self.running.filter(|_| !self.is_trick()).map(|since| since + target.saturating_sub(self.base))
+    }
+
+    /// Moves the cursor past `block`, which was just fed.
+    pub(crate) fn advance(&mut self, session: &Session, block: u32, config: &PlayerConfig) {
+        self.fed_end = if self.rate > 0 { session.end(block) } else { self.fed_end };
+        self.next = self.after(session, block, config);
+    }
+
+    /// The block that follows `block` in the direction of play.
+    pub(crate) fn after(&self, session: &Session, block: u32, config: &PlayerConfig) -> Option<u32> {
+        let step = self.stride(session, block, config);
+        let next = if self.rate > 0 { block.checked_add(step) } else { block.checked_sub(step) };
+        next.filter(|next| *next <= session.last())
+    }
+
+    /// How many blocks one picture of trick play stands for.
+    fn stride(&self, session: &Session, block: u32, config: &PlayerConfig) -> u32 {
+        if !self.is_trick() {
+            return 1;
+        }
+        let speed = Span::from_secs(1).saturating_mul(u64::from(self.rate.unsigned_abs())).as_nanos();
+        let pictures = session.duration(block).saturating_mul(config.trick_pictures.max(1)).as_nanos();
+        u32::try_from(speed.div_ceil(pictures.max(1))).unwrap_or(u32::MAX).max(1)
+    }
+}

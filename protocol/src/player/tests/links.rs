@@ -1,0 +1,57 @@
+//! Links that carry less than is wanted.
+
+use super::rig::{LENGTHS, Millis, Rig, title};
+use crate::player::*;
+use crate::quality::Cause;
+use media::{BitRate, Quality, Span};
+
+const BASE: u64 = LENGTHS[0] * 8;
+const GOLD: u64 = (LENGTHS[0] + LENGTHS[1] + LENGTHS[2]) * 8;
+
+#[test]
+fn gold_over_a_link_of_one_and_a_third_of_base_never_freezes() {
+    for seed in 0..5 {
+        let mut rig = Rig::with(seed, title(90, &LENGTHS), BitRate(BASE * 13 / 10), Quality::GOLD);
+        rig.round_trip = Span::from_millis(4 + 20 * seed);
+        rig.run(65.s());
+        assert_eq!(rig.pipe.frozen, Span::ZERO, "round trip {}", rig.round_trip);
+        assert!(rig.pipe.position > 60.s());
+        assert_eq!(rig.transitions(), [], "bronze from the start to the end");
+    }
+}
+
+#[test]
+fn near_a_threshold_quality_changes_at_most_twice_a_minute() {
+    for part in [85, 90, 95, 100, 105, 110, 115] {
+        let mut rig = Rig::with(3, title(400, &LENGTHS), BitRate(GOLD * part / 100), Quality::GOLD);
+        rig.run(300.s());
+        let changes: Vec<_> = rig
+            .events
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Transition { .. }))
+            .map(|(at, _)| *at)
+            .collect();
+        let crowded = changes.windows(3).any(|three| three[2] - three[0] < 60.s());
+        assert!(!crowded, "{part} %: {:?}", rig.transitions());
+        assert_eq!(rig.pipe.frozen, Span::ZERO, "{part} %");
+    }
+}
+
+#[test]
+fn a_link_that_narrows_steps_down_and_one_that_widens_steps_up_after_the_hold() {
+    let mut rig = Rig::with(1, title(200, &LENGTHS), BitRate(GOLD * 4), Quality::GOLD);
+    rig.run(10.s());
+    assert_eq!(rig.transitions(), []);
+    rig.link = BitRate(BASE * 13 / 10);
+    rig.run(20.s());
+    let down = rig.transitions();
+    assert!(!down.is_empty() && down.iter().all(|(.., cause)| *cause == Cause::Rate), "{down:?}");
+    assert_eq!(down.last().unwrap().2, Quality::BRONZE);
+    rig.link = BitRate(GOLD * 4);
+    rig.run(70.s());
+    let up = &rig.transitions()[down.len()..];
+    assert_eq!(up.iter().map(|(_, _, to, _)| to.layers()).collect::<Vec<_>>(), [2, 3], "{up:?}");
+    assert!(up.iter().all(|(.., cause)| *cause == Cause::Headroom));
+    assert!(up[1].0 - up[0].0 >= 9, "each step up has its own hold");
+    assert_eq!(rig.pipe.frozen, Span::ZERO);
+}
