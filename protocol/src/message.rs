@@ -9,7 +9,9 @@
 use crate::peer::PeerId;
 use media::{ChunkId, Hash, Layer, Quality, TitleName, TitleSummary};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 /// The version spoken here; another one is refused at [`Message::Hello`].
 pub const PROTOCOL_VERSION: u16 = 1;
@@ -127,6 +129,28 @@ pub struct NodeAddress {
     /// Its address and UDP port.
     pub address: SocketAddr,
 }
+
+impl fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.peer, self.address)
+    }
+}
+
+impl FromStr for NodeAddress {
+    type Err = NodeAddressError;
+
+    fn from_str(text: &str) -> Result<Self, NodeAddressError> {
+        let (peer, address) = text.split_once('@').ok_or(NodeAddressError)?;
+        let peer = peer.parse().map_err(|_| NodeAddressError)?;
+        let address = address.parse().map_err(|_| NodeAddressError)?;
+        Ok(Self { peer, address })
+    }
+}
+
+/// A text that says of no node where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a node is written NAME@ADDRESS:PORT, such as base-1@127.0.0.1:4460")]
+pub struct NodeAddressError;
 
 /// The first thing on a stream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,1 +1,17 @@
-//! See the crate's manifest for what belongs here.
+//! A node: a library on disk behind a [`protocol::node`] machine, on QUIC.
+//!
+//! One task owns the machine and drives it; a librarian looks through the
+//! library when somebody asks what there is; each granted request is answered
+//! by a task of its own, from disk or from a bounded cache of chunks that were
+//! read lately. A chunk is checked against its hash when it is first read, and
+//! a damaged one is refused by that name.
+
+mod config;
+mod driver;
+mod librarian;
+mod running;
+mod store;
+
+pub use config::{LayerName, LayerSource, Level, LevelError, ServeConfig, SourceError};
+pub use running::{Ready, Running, StartError, serve};
+pub use store::{Store, StoreError};

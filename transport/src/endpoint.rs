@@ -125,16 +125,16 @@ impl Endpoint {
         self.quic.accept().await.map(Arrival)
     }
 
-    /// Ends every connection at once and waits until the peers can have heard it.
-    pub async fn close(&self) {
+    /// Ends every connection at once; the peers are told, if there is time.
+    pub fn close_now(&self) {
         self.quic.close(VarInt::from_u32(0), b"going away");
-        // Nobody is harmed if they have not: their connections time out.
-        let _ = timeout(FAREWELL, self.quic.wait_idle()).await;
     }
 
-    /// Knocks nobody answers any more; open connections go on.
-    pub fn stop_accepting(&self) {
-        self.quic.set_server_config(None);
+    /// Ends every connection at once and waits until the peers can have heard it.
+    pub async fn close(&self) {
+        self.close_now();
+        // Nobody is harmed if they have not: their connections time out.
+        let _ = timeout(FAREWELL, self.quic.wait_idle()).await;
     }
 }
 

@@ -110,10 +110,7 @@ impl Keys {
 
     /// The certificate of `peer`, made now if there is none yet.
     pub fn identity(&self, peer: PeerId) -> Result<Identity, KeysError> {
-        match Identity::load(&self.folder, peer) {
-            Err(KeysError::NoIdentity { .. }) => self.issue(peer),
-            loaded => loaded,
-        }
+        Identity::obtain(&self.folder, peer)
     }
 
     /// Makes a certificate for `peer` and keeps it, replacing an older one.
@@ -209,6 +206,15 @@ impl Identity {
             return Err(KeysError::Malformed { path, why });
         }
         Ok(Self { peer, chain, key: Arc::new(key) })
+    }
+
+    /// The certificate of `peer` in a folder of keys, made now if there is none
+    /// and the authority's key is there.
+    pub fn obtain(folder: &Path, peer: PeerId) -> Result<Self, KeysError> {
+        match (Self::load(folder, peer), Keys::open(folder)) {
+            (Err(KeysError::NoIdentity { .. }), opened) => opened?.issue(peer),
+            (loaded, _) => loaded,
+        }
     }
 
     /// The peer that the certificate names.

@@ -10,6 +10,7 @@
 pub mod connection;
 pub mod endpoint;
 pub mod error;
+pub mod host;
 pub mod keys;
 pub mod payload;
 pub mod priority;
@@ -24,8 +25,10 @@ pub use endpoint::{Arrival, Endpoint};
 pub use error::{
     AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError, SendError,
 };
+pub use host::{Happening, Host};
 pub use keys::{Authority, Identity, Keys, KeysError};
 pub use payload::{Expect, Payload, PayloadReader};
 pub use priority::Priority;
 pub use responder::{PendingRequest, Responder, ServeError};
 pub use settings::{Congestion, EndpointConfig};
+pub use socket::{SOCKET_BUFFER_BYTES, granted_socket_buffer};

@@ -1,6 +1,7 @@
 //! How an endpoint is set, and what QUIC is told about it.
 
 use crate::keys::{Authority, Identity};
+use crate::socket::SOCKET_BUFFER_BYTES;
 use protocol::{PeerId, Role};
 use quinn::{IdleTimeout, TransportConfig, VarInt};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,7 +68,7 @@ impl EndpointConfig {
             authority,
             identity: None,
             congestion: Congestion::default(),
-            socket_buffer: 4 * 1024 * 1024,
+            socket_buffer: SOCKET_BUFFER_BYTES,
         }
     }
 

@@ -1,0 +1,220 @@
+//! The library as the node serves it: titles found, chunks read and checked.
+
+use bytes::Bytes;
+use media::library::{Library, LibraryError, TitleFolder};
+use media::manifest::MANIFEST_FILE;
+use media::{ChunkId, Hash, Layer, TitleName};
+use protocol::node::Held;
+use protocol::{Refusal, StreamRequest};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use tracing::{error, warn};
+
+/// The most folders of a library that are looked into.
+const MAX_TITLES: usize = protocol::message::MAX_TITLES;
+
+/// Titles on disk, opened once and read by many.
+#[derive(Debug)]
+pub struct Store {
+    library: Library,
+    titles: RwLock<BTreeMap<TitleName, Arc<Title>>>,
+    recent: Cache<ChunkId, (Hash, Bytes), ByLength>,
+}
+
+/// One title, opened.
+#[derive(Debug)]
+struct Title {
+    folder: TitleFolder,
+    manifest_hash: Hash,
+    stamp: Stamp,
+    /// For each layer and block, whether the chunk was read once and was right.
+    verified: Vec<Vec<AtomicBool>>,
+}
+
+/// What changes when a title is replaced by another of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+/// A chunk weighs what it holds.
+#[derive(Clone, Debug)]
+struct ByLength;
+
+impl Weighter<ChunkId, (Hash, Bytes)> for ByLength {
+    fn weight(&self, _: &ChunkId, (_, bytes): &(Hash, Bytes)) -> u64 {
+        u64::try_from(bytes.len()).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// A library that cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be read at all.
+    #[error("the library cannot be read")]
+    Library(#[from] LibraryError),
+}
+
+impl Store {
+    /// Opens a library and looks through it; keeps at most `cache_bytes` of
+    /// chunks in memory. Blocks on the disk.
+    pub fn open(library: PathBuf, cache_bytes: u64) -> Result<Self, StoreError> {
+        let library = Library::open(library)?;
+        // The number of entries is only a hint: chunks of about 64 KiB.
+        let entries = usize::try_from(cache_bytes / (64 * 1024)).unwrap_or(usize::MAX).clamp(16, 65_536);
+        let recent = Cache::with_weighter(entries, cache_bytes, ByLength);
+        let store = Self { library, titles: RwLock::default(), recent };
+        store.refresh()?;
+        Ok(store)
+    }
+
+    /// Looks through the library again. What did not change stays open; what
+    /// cannot be read is reported and hides nothing else. Blocks on the disk.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.titles();
+        let mut found = BTreeMap::new();
+        let unreadable =
+            |source| LibraryError::Io { action: "read", path: self.library.path().to_owned(), source };
+        let entries = fs::read_dir(self.library.path()).map_err(unreadable)?;
+        for path in entries.filter_map(Result::ok).map(|entry| entry.path()).take(MAX_TITLES) {
+            let Some(name) = title_name(&path) else { continue };
+            let Ok(stamp) = Stamp::of(&path) else { continue };
+            match known.get(&name).filter(|title| title.stamp == stamp) {
+                Some(title) => {
+                    found.insert(name, Arc::clone(title));
+                }
+                None => match TitleFolder::open(&path) {
+                    Ok(folder) => {
+                        found.insert(name, Arc::new(Title::new(folder, stamp)));
+                    }
+                    Err(error) => {
+                        let why = error.to_string();
+                        warn!(path = %path.display(), why, "a folder of the library is no title");
+                    }
+                },
+            }
+        }
+        *self.titles.write().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(())
+    }
+
+    /// What is here, for the machine.
+    pub fn held(&self) -> Vec<Held> {
+        self.titles().values().map(|title| title.held()).collect()
+    }
+
+    /// What is asked for, with its hash, if it is in memory.
+    pub fn recent(&self, request: &StreamRequest) -> Option<(Bytes, Hash)> {
+        match request {
+            StreamRequest::Manifest(name) => {
+                let title = self.title(name)?;
+                Some((title.folder.manifest_bytes().clone(), title.manifest_hash))
+            }
+            StreamRequest::Chunk(chunk) => {
+                let (hash, bytes) = self.recent.get(&chunk.id)?;
+                // A title may have been replaced since.
+                let current = self.title(&chunk.id.title)?;
+                let info = current.folder.manifest().chunk(chunk.id.block, chunk.id.layer)?;
+                (info.hash == hash).then_some((bytes, hash))
+            }
+        }
+    }
+
+    /// What is asked for, with its hash. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The name of the refusal: above all [`Refusal::Damaged`].
+    pub fn read(&self, request: &StreamRequest) -> Result<(Bytes, Hash), Refusal> {
+        if let Some(found) = self.recent(request) {
+            return Ok(found);
+        }
+        let StreamRequest::Chunk(chunk) = request else { return Err(Refusal::NoSuchTitle) };
+        let title = self.title(&chunk.id.title).ok_or(Refusal::NoSuchTitle)?;
+        let (bytes, hash) = title.read(&chunk.id)?;
+        self.recent.insert(chunk.id.clone(), (hash, bytes.clone()));
+        Ok((bytes, hash))
+    }
+
+    fn titles(&self) -> BTreeMap<TitleName, Arc<Title>> {
+        self.titles.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn title(&self, name: &TitleName) -> Option<Arc<Title>> {
+        self.titles.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// The title that a folder would hold; nothing for hidden ones and files.
+fn title_name(path: &Path) -> Option<TitleName> {
+    path.is_dir().then(|| path.file_name()?.to_str()?.parse().ok()).flatten()
+}
+
+impl Stamp {
+    fn of(folder: &Path) -> io::Result<Self> {
+        let manifest = fs::metadata(folder.join(MANIFEST_FILE))?;
+        Ok(Self {
+            device: manifest.dev(),
+            inode: manifest.ino(),
+            length: manifest.len(),
+            modified: (manifest.mtime(), manifest.mtime_nsec()),
+        })
+    }
+}
+
+impl Title {
+    fn new(folder: TitleFolder, stamp: Stamp) -> Self {
+        let manifest = folder.manifest();
+        let unread = || manifest.blocks.iter().map(|_| AtomicBool::new(false)).collect();
+        let verified = manifest.layers.iter().map(|_| unread()).collect();
+        let manifest_hash = Hash::of(folder.manifest_bytes());
+        Self { folder, manifest_hash, stamp, verified }
+    }
+
+    fn held(&self) -> Held {
+        let manifest = self.folder.manifest();
+        Held {
+            summary: manifest.summary(),
+            manifest_length: u64::try_from(self.folder.manifest_bytes().len()).unwrap_or(u64::MAX),
+            manifest_hash: self.manifest_hash,
+            blocks: manifest.block_count(),
+            layers: self.folder.layers().collect(),
+        }
+    }
+
+    /// Reads a chunk; the first time, and until it was right once, it is
+    /// checked against its hash.
+    fn read(&self, id: &ChunkId) -> Result<(Bytes, Hash), Refusal> {
+        let info = self.folder.manifest().chunk(id.block, id.layer).ok_or(Refusal::NoSuchChunk)?;
+        let bytes = self.folder.read_chunk(id.block, id.layer).map_err(|error| match error {
+            LibraryError::NotKept(_) => Refusal::LayerNotOffered,
+            LibraryError::NoSuchChunk(_) => Refusal::NoSuchChunk,
+            other => {
+                error!(chunk = %id, error = %other, "a stored chunk cannot be read");
+                Refusal::Damaged
+            }
+        })?;
+        let verified = self.verified(id.block, id.layer).ok_or(Refusal::NoSuchChunk)?;
+        if !verified.load(Ordering::Relaxed) {
+            self.folder.verified(id.block, id.layer, bytes.clone()).map_err(|error| {
+                error!(chunk = %id, %error, "a stored chunk is damaged");
+                Refusal::Damaged
+            })?;
+            verified.store(true, Ordering::Relaxed);
+        }
+        Ok((bytes, info.hash))
+    }
+
+    fn verified(&self, block: u32, layer: Layer) -> Option<&AtomicBool> {
+        self.verified.get(layer.index())?.get(usize::try_from(block).ok()?)
+    }
+}

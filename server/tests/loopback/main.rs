@@ -1,0 +1,6 @@
+//! A node with a library on disk, asked over real QUIC on loopback.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+
+mod film;
+mod rig;
+mod stories;
