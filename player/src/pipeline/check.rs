@@ -24,8 +24,18 @@ struct Current {
     slot: Slot,
     shown: u32,
     quality: Quality,
-    /// Nothing once the block cannot be compared any more.
-    hasher: Option<Hasher>,
+    comparison: Comparison,
+}
+
+/// How far a block's pictures were compared.
+#[derive(Debug)]
+enum Comparison {
+    /// All pictures so far are in this hash.
+    Running(Box<Hasher>),
+    /// The whole block was compared.
+    Done,
+    /// Pictures are missing, or not all of one quality.
+    Impossible,
 }
 
 /// The outcome of comparing one block.
@@ -58,18 +68,19 @@ impl Tally {
         self.count_time(slot, quality);
         let current = self.current.as_mut()?;
         current.shown += 1;
-        if current.quality != quality {
-            current.hasher = None;
-        }
-        match (current.hasher.as_mut(), picture) {
-            (Some(hasher), Some(picture)) => hash_into(hasher, picture),
-            _ => current.hasher = None,
+        match (&mut current.comparison, picture) {
+            (Comparison::Running(hasher), Some(picture)) if current.quality == quality => {
+                hash_into(hasher, picture);
+            }
+            (comparison, _) => *comparison = Comparison::Impossible,
         }
         let block = self.manifest.block(slot.block)?;
         if current.shown != block.frames {
             return None;
         }
-        let hash = current.hasher.take()?.finish();
+        let Comparison::Running(hasher) = &current.comparison else { return None };
+        let hash = hasher.finish();
+        current.comparison = Comparison::Done;
         let wanted = block.quality_hashes.get(usize::from(quality.layers().checked_sub(1)?))?;
         let checked = Checked { block: slot.block, quality, ok: hash == *wanted };
         self.report.blocks_checked += 1;
@@ -116,8 +127,9 @@ impl Tally {
         }
         let frames = self.manifest.block(slot.block).map(|block| block.frames);
         let whole = !slot.key_only && frames == Some(slot.pictures);
-        let hasher = (self.check && whole).then(Hasher::new);
-        self.current = Some(Current { slot: *slot, shown: 0, quality, hasher });
+        let comparison =
+            if self.check && whole { Comparison::Running(Box::default()) } else { Comparison::Impossible };
+        self.current = Some(Current { slot: *slot, shown: 0, quality, comparison });
     }
 
     /// A block that was left because the next one came.
@@ -129,9 +141,7 @@ impl Tally {
     }
 
     fn close(&mut self, current: &Current) {
-        let frames = self.manifest.block(current.slot.block).map_or(0, |block| block.frames);
-        // A block whose hasher was taken at its last picture was compared.
-        let compared = current.hasher.is_none() && current.shown == frames;
+        let compared = matches!(current.comparison, Comparison::Done);
         if self.check && !compared && !current.slot.key_only {
             self.report.blocks_unchecked += 1;
         }

@@ -119,8 +119,8 @@ fn hear_app_sink(sink: &gst_app::AppSink, shared: &Arc<Shared>) {
     let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(move |sink| {
         let now = Instant::now();
         let sample = sink.pull_sample().map_err(|_| gst::FlowError::Flushing)?;
-        if let Some(buffer) = sample.buffer() {
-            shared.watch.shown(buffer, now);
+        if let Some(buffer) = sample.buffer_owned() {
+            shared.watch.shown(&buffer, now);
             shared.wake();
         }
         Ok(gst::FlowSuccess::Ok)

@@ -15,6 +15,7 @@
 //! Nothing here knows the network or decides what to fetch: the pipeline asks
 //! for one block at a time and holds at most one and a half.
 
+pub mod bench;
 mod check;
 pub mod combine;
 mod control;
@@ -27,12 +28,14 @@ pub mod meter;
 mod schedule;
 mod shared;
 mod sinks;
+mod snapshot;
 mod watch;
 
 pub use error::PipelineError;
 pub use events::{PipelineEvent, UserKey};
 pub use meter::{Freeze, FreezeMeter, MeterReport};
 pub use sinks::SinkKind;
+pub use snapshot::{Snapshot, SnapshotReason, Snapshots};
 
 use bytes::Bytes;
 use control::Control;
@@ -78,6 +81,8 @@ pub struct PipelineOptions {
     pub audio: bool,
     /// Whether shown blocks are compared with the manifest's hashes.
     pub check_hashes: bool,
+    /// Which pictures are kept as they were shown.
+    pub snapshots: Option<Arc<Snapshots>>,
 }
 
 /// A running pipeline. Every method returns at once, except [`Pipeline::stop`].
@@ -111,9 +116,9 @@ impl Pipeline {
         let (events, receiver) = Events::new();
         let (commands, queue) = sync_channel(COMMAND_CAPACITY);
         let (done_sender, done) = sync_channel(1);
-        let PipelineOptions { manifest, sink, audio, check_hashes } = options;
+        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots } = options;
         let schedule = Arc::new(Schedule::default());
-        let watch = Watch::new(manifest.clone(), schedule.clone(), events.clone(), check_hashes)?;
+        let watch = Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots))?;
         let shared = Arc::new(Shared::new(events, watch, commands.clone()));
         let control = Control::build(manifest, schedule, (sink, audio), &shared)?;
         let thread = std::thread::Builder::new()

@@ -6,6 +6,7 @@ use super::error::PipelineError;
 use super::events::{Events, PipelineEvent};
 use super::meter::{FreezeMeter, MeterReport};
 use super::schedule::Schedule;
+use super::snapshot::{Shown, Snapshots};
 use gstreamer as gst;
 use gstreamer_video as gst_video;
 use media::{Manifest, Quality, Span, Time};
@@ -21,6 +22,7 @@ pub(crate) struct Watch {
     schedule: Arc<Schedule>,
     events: Events,
     info: gst_video::VideoInfo,
+    snapshots: Option<Arc<Snapshots>>,
     /// The zero of the meter's clock.
     origin: Instant,
     seen: Mutex<Seen>,
@@ -39,23 +41,23 @@ struct Seen {
 
 impl Watch {
     pub(crate) fn new(
-        manifest: Arc<Manifest>,
+        manifest: &Arc<Manifest>,
         schedule: Arc<Schedule>,
         events: Events,
-        check: bool,
+        (check, snapshots): (bool, Option<Arc<Snapshots>>),
     ) -> Result<Self, PipelineError> {
-        let caps = display_caps(&manifest)?;
+        let caps = display_caps(manifest)?;
         let info = gst_video::VideoInfo::from_caps(&caps).map_err(PipelineError::build)?;
         let rate = manifest.frame_rate;
         let nominal = Span::from_ticks(u64::from(rate.den), rate.num);
         let seen = Seen {
             meter: FreezeMeter::new(nominal),
-            tally: Tally::new(manifest, check),
+            tally: Tally::new(manifest.clone(), check),
             check,
             position: None,
             last: None,
         };
-        Ok(Self { schedule, events, info, origin: Instant::now(), seen: Mutex::new(seen) })
+        Ok(Self { schedule, events, info, snapshots, origin: Instant::now(), seen: Mutex::new(seen) })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -67,7 +69,7 @@ impl Watch {
     }
 
     /// A picture was shown at `at`.
-    pub(crate) fn shown(&self, buffer: &gst::BufferRef, at: Instant) {
+    pub(crate) fn shown(&self, buffer: &gst::Buffer, at: Instant) {
         let Some(stream) = buffer.pts().map(gst::ClockTime::nseconds) else { return };
         let Some(slot) = self.schedule.find(stream) else { return };
         let quality = Quality(u8::try_from(buffer.offset_end()).unwrap_or(0));
@@ -89,6 +91,10 @@ impl Watch {
             seen.tally.shown(&slot, quality, None)
         };
         drop(guard);
+        if let Some(snapshots) = &self.snapshots {
+            let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
+            snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);
+        }
         if first {
             self.events.send(PipelineEvent::FirstPicture { at });
         }
@@ -110,6 +116,9 @@ impl Watch {
 
     /// Playback jumps to `to`.
     pub(crate) fn jumped(&self, to: Span) {
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.jumped();
+        }
         let mut seen = self.seen();
         seen.meter.interrupt();
         seen.tally.leave();
@@ -133,7 +142,7 @@ impl Watch {
     pub(crate) fn all_shown(&self, end: u64, now: Instant) -> bool {
         let last = self.seen().last;
         last.is_some_and(|(until, length, at)| {
-            until.saturating_add(ROUNDING) >= end && now.saturating_duration_since(at) >= length.into()
+            until.saturating_add(ROUNDING) >= end && Span::from(now.saturating_duration_since(at)) >= length
         })
     }
 
