@@ -201,6 +201,11 @@ impl Guests {
         self.links.keys().copied()
     }
 
+    /// Whether anybody has a session for this title.
+    pub fn watch(&self, title: &TitleName) -> bool {
+        self.sessions.values().any(|session| session.title == *title)
+    }
+
     /// The number of sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()

@@ -12,6 +12,7 @@ pub mod message;
 pub mod node;
 pub mod peer;
 pub mod player;
+pub mod proxy;
 pub mod quality;
 
 pub use guests::{GuestLimits, LinkId, StreamId};

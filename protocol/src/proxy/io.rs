@@ -1,0 +1,202 @@
+//! What goes into a proxy and what comes out of it.
+
+use super::config::Upstream;
+use super::titles::Shape;
+use crate::guests::{LinkId, StreamId};
+use crate::message::{Hello, Message, Refusal, Role, SessionId, StreamRequest};
+use crate::peer::PeerId;
+use media::{ChunkId, Quality, TitleName, TitleSummary};
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A client connected and introduced itself.
+    Linked {
+        /// The connection's number.
+        link: LinkId,
+        /// What it said.
+        hello: Hello,
+        /// The proxy's address as the client sees it.
+        here: SocketAddr,
+    },
+    /// A message on a client's control stream.
+    Heard {
+        /// From whom.
+        link: LinkId,
+        /// What.
+        message: Message,
+    },
+    /// A client's connection is over; its streams need not be answered.
+    Gone {
+        /// Which.
+        link: LinkId,
+    },
+    /// A request on a stream of its own.
+    Asked {
+        /// From whom.
+        link: LinkId,
+        /// The stream's number.
+        stream: StreamId,
+        /// What for.
+        request: StreamRequest,
+        /// Whether the chunk is in memory, and will be until the next input.
+        held: bool,
+        /// Length of the chunk by the manifest in bytes; 0 if unknown.
+        length: u64,
+    },
+    /// A stream that was to be served is over.
+    Answered {
+        /// Which.
+        stream: StreamId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// What [`Output::Learn`] brought.
+    Learnt {
+        /// The title.
+        title: TitleName,
+        /// What it is, or why nobody says.
+        shape: Result<Shape, Refusal>,
+    },
+    /// What [`Output::List`] brought.
+    Listed(Result<Vec<TitleSummary>, Refusal>),
+    /// A chunk is here, whole and checked.
+    Filled {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// The source did not deliver.
+    FillFailed {
+        /// Which chunk.
+        chunk: ChunkId,
+        /// Why.
+        why: FillFailure,
+    },
+    /// The order to stop.
+    Drain,
+    /// The time told by `poll_timeout` has come; harmless at any other time.
+    Timeout,
+}
+
+/// Why a source did not deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FillFailure {
+    /// It said no.
+    Refused(Refusal),
+    /// It cannot be reached, broke off or made no progress.
+    Silent,
+    /// What it sent was not what the manifest states.
+    Lie,
+}
+
+/// How a served stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All of it was sent.
+    Sent {
+        /// Length of the payload.
+        bytes: u64,
+    },
+    /// The client wants no more of it, is too slow, or is gone.
+    GivenUp,
+    /// No source delivered; the client was told so.
+    Unavailable,
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a message.
+    Send {
+        /// To whom.
+        link: LinkId,
+        /// What.
+        message: Message,
+    },
+    /// Say no more to this client and let it close the connection.
+    Part {
+        /// Which.
+        link: LinkId,
+    },
+    /// Ask what there is, of each in turn until one answers.
+    List {
+        /// Whom.
+        upstream: Vec<Upstream>,
+    },
+    /// Ask for a title and its manifest, of each in turn until one answers.
+    Learn {
+        /// Which.
+        title: TitleName,
+        /// Whom.
+        upstream: Vec<Upstream>,
+    },
+    /// Fetch a chunk from this source; if another one failed half-way, go on
+    /// from there.
+    Fill {
+        /// Which.
+        chunk: ChunkId,
+        /// From whom.
+        from: Upstream,
+    },
+    /// Nobody delivers this chunk: tell those who wait for it.
+    GiveUp {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// Send what is asked for on this stream, as it comes or from memory, then
+    /// say how it went.
+    Serve {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Refuse what is asked for on this stream.
+    Refuse {
+        /// The stream.
+        stream: StreamId,
+        /// The reason.
+        why: Refusal,
+    },
+    /// The proxy has stopped.
+    Drained,
+    /// For people and figures; dropping it changes nothing.
+    Event(Event),
+}
+
+/// What people and figures are told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the inputs and messages they come from")]
+pub enum Event {
+    /// A client connected.
+    Joined { link: LinkId, peer: PeerId, role: Role },
+    /// A client was not let in.
+    TurnedAway { link: LinkId, peer: PeerId, why: Refusal },
+    /// A connection ended, and so many sessions with it.
+    Left { link: LinkId, sessions: usize },
+    /// A session was opened; so many are open now.
+    Opened { link: LinkId, session: SessionId, title: TitleName, quality: Quality, sessions: usize },
+    /// A session was refused.
+    SessionRefused { link: LinkId, title: TitleName, why: Refusal },
+    /// A session was closed by its viewer.
+    Closed { link: LinkId, session: SessionId },
+    /// A request was refused.
+    RequestRefused { link: LinkId, request: StreamRequest, why: Refusal },
+    /// A stream is over.
+    Answered { link: LinkId, stream: StreamId, outcome: Outcome },
+    /// A chunk is being fetched.
+    Filling { chunk: ChunkId, from: Upstream },
+    /// A chunk was fetched.
+    Filled { chunk: ChunkId },
+    /// A source did not deliver a chunk.
+    FillFailed { chunk: ChunkId, from: Upstream, why: FillFailure },
+    /// A client said something that makes no sense here.
+    Rejected { link: LinkId, why: Refusal },
+    /// The order to stop was heard; so many clients and open requests there are.
+    Draining { links: usize, open: usize },
+    /// The proxy has stopped, so many requests unanswered.
+    Drained { unanswered: usize },
+}

@@ -1,0 +1,128 @@
+//! What is known about titles, and who waits to know.
+
+use super::config::Upstream;
+use crate::guests::LinkId;
+use crate::message::{Open, Opened, Refusal};
+use media::{ChunkId, Hash, Layer, Manifest, Quality, Span, Time, TitleName};
+use std::collections::BTreeMap;
+
+/// What a proxy knows about a title: names and lengths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Length of the manifest in bytes.
+    pub manifest_length: u64,
+    /// BLAKE3 of the manifest.
+    pub manifest_hash: Hash,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// For each layer, Base first, who has it, in the order to be tried.
+    pub sources: Vec<Vec<Upstream>>,
+}
+
+impl Shape {
+    /// The shape of a title as the node `from` told it. Whatever it says, it
+    /// is asked itself after all others; the backup is a source of Base.
+    pub fn new(opened: &Opened, manifest: &Manifest, from: Upstream) -> Self {
+        let sources = |layer: Layer| {
+            let told = opened.sources.iter().filter(|sources| sources.layer == layer);
+            let mut all: Vec<Upstream> =
+                told.flat_map(|told| told.nodes.iter().copied()).map(Into::into).collect();
+            let backup = opened.backup.filter(|_| layer == Layer::BASE).map(Upstream::from);
+            for more in backup.into_iter().chain([from]) {
+                if !all.iter().any(|known| known.address == more.address) {
+                    all.push(more);
+                }
+            }
+            all
+        };
+        Self {
+            manifest_length: opened.manifest_length,
+            manifest_hash: opened.manifest_hash,
+            blocks: manifest.block_count(),
+            sources: Layer::first(manifest.top_quality().layers()).map(sources).collect(),
+        }
+    }
+
+    /// The best quality the title has.
+    pub fn top_quality(&self) -> Quality {
+        Quality(u8::try_from(self.sources.len()).unwrap_or(u8::MAX))
+    }
+
+    pub(super) fn sources(&self, layer: Layer) -> &[Upstream] {
+        self.sources.get(layer.index()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(super) fn check(&self, chunk: &ChunkId) -> Result<(), Refusal> {
+        let there = chunk.block < self.blocks && self.top_quality().includes(chunk.layer);
+        if there { Ok(()) } else { Err(Refusal::NoSuchChunk) }
+    }
+}
+
+/// All titles that are known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Titles {
+    known: BTreeMap<TitleName, Known>,
+    waiting: BTreeMap<TitleName, Vec<(LinkId, Open)>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    shape: Shape,
+    learnt: Time,
+}
+
+impl Titles {
+    pub(super) fn shape(&self, title: &TitleName) -> Option<&Shape> {
+        self.known.get(title).map(|known| &known.shape)
+    }
+
+    pub(super) fn is_fresh(&self, now: Time, title: &TitleName, fresh: Span) -> bool {
+        self.known.get(title).is_some_and(|known| now - known.learnt < fresh)
+    }
+
+    /// Somebody waits to open this title; whether it is the first to do so.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    pub(super) fn wait_for(&mut self, link: LinkId, open: Open, max: usize) -> Result<bool, Open> {
+        if self.waiting.values().map(Vec::len).sum::<usize>() >= max {
+            return Err(open);
+        }
+        let waiting = self.waiting.entry(open.title.clone()).or_default();
+        waiting.push((link, open));
+        Ok(waiting.len() == 1)
+    }
+
+    pub(super) fn waiting_for(&mut self, title: &TitleName) -> Vec<(LinkId, Open)> {
+        self.waiting.remove(title).unwrap_or_default()
+    }
+
+    /// A link is gone; the question it asked is still under way for others.
+    pub(super) fn forget_asker(&mut self, link: LinkId) {
+        for waiting in self.waiting.values_mut() {
+            waiting.retain(|(asker, _)| *asker != link);
+        }
+    }
+
+    pub(super) fn forget(&mut self, title: &TitleName) {
+        self.known.remove(title);
+    }
+
+    /// Keeps what was learnt, in the place of what nobody watches.
+    pub(super) fn learn(
+        &mut self,
+        now: Time,
+        title: &TitleName,
+        shape: Shape,
+        max: usize,
+        is_watched: impl Fn(&TitleName) -> bool,
+    ) -> Result<(), Refusal> {
+        if !self.known.contains_key(title) && self.known.len() >= max {
+            let idle = self.known.iter().filter(|(title, _)| !is_watched(title));
+            let oldest = idle.min_by_key(|(_, known)| known.learnt).map(|(title, _)| title.clone());
+            self.known.remove(&oldest.ok_or(Refusal::Full)?);
+        }
+        self.known.insert(title.clone(), Known { shape, learnt: now });
+        Ok(())
+    }
+}
