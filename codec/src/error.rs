@@ -103,8 +103,8 @@ pub enum FrameError {
         /// The frame's.
         found: (u32, u32),
     },
-    /// The frame would overwrite a reference other than LAST.
-    #[error("refreshes reference slots {0:#010b}, only LAST may be")]
+    /// The frame would overwrite a reference other than LAST and ALTREF.
+    #[error("refreshes reference slots {0:#010b}, only LAST and ALTREF may be")]
     Refresh(u8),
     /// The frame decoded to nothing, or to more than one picture.
     #[error("the frame holds {0} pictures instead of one")]

@@ -5,7 +5,7 @@
 //! layers need none of that, so the uncompressed header (VP9 bitstream
 //! specification, section 6.2) is read here first, and only two forms pass:
 //! one shown key frame of the layer's size, and shown inter frames that keep
-//! the size of their references and refresh nothing but LAST.
+//! the size of their references and refresh nothing but LAST and ALTREF.
 
 use crate::error::FrameError;
 
@@ -17,6 +17,10 @@ pub(crate) enum Expected {
     /// Every other frame.
     Inter,
 }
+
+/// Reference slots that a frame may overwrite: LAST (0) and ALTREF (2). Slot 1,
+/// GOLDEN, belongs to the injected pictures.
+const REFRESHABLE: u8 = 0b101;
 
 /// Most bytes of a frame of this coded size: twice the raw picture, and room
 /// for headers. Lossless VP9 stays below the raw size but for a few bytes.
@@ -78,7 +82,7 @@ fn check_inter(bits: &mut Bits<'_>, resilient: bool) -> Result<(), FrameError> {
         let _reset_context = bits.read(2)?;
     }
     let refresh = u8::try_from(bits.read(8)?).unwrap_or(u8::MAX);
-    if refresh & !1 != 0 {
+    if refresh & !REFRESHABLE != 0 {
         return Err(FrameError::Refresh(refresh));
     }
     let _references = bits.read(12)?;
@@ -148,7 +152,7 @@ mod tests {
         assert_eq!(kind(&[0x46, 0]), FrameError::NotVp9);
         assert_eq!(kind(&[]), FrameError::Truncated);
         assert_eq!(kind(&[0x86, 0, 0xc0]), FrameError::Kind("a superframe"));
-        assert_eq!(kind(&[0x86, 0x3f, 0xc0, 0x92, 0x00]), FrameError::Refresh(0xff));
+        assert_eq!(kind(&[0x86, 0x00, 0xc0, 0x92, 0x00]), FrameError::Refresh(0b11));
         assert_eq!(kind(&vec![0; 16_385]), FrameError::TooLarge { found: 16_385, bound: 16_384 });
     }
 }

@@ -3,10 +3,10 @@
 use crate::error::CodecError;
 use crate::ladder::Ladder;
 use crate::lift::Lift;
-use crate::picture::Picture;
+use crate::picture::{Picture, PictureRef};
 use crate::scale;
 use crate::settings::Preset;
-use crate::vpx::{Encoder, Speed};
+use crate::vpx::{Encoder, Pattern};
 use bytes::Bytes;
 
 /// Encodes the enhancement layers, block by block.
@@ -17,16 +17,15 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub struct LayerEncoder {
     ladder: Ladder,
-    speed: Speed,
     layers: Vec<EncodedLayer>,
     /// What each quality shows, Base first.
     shown: Vec<Lift>,
     started: bool,
-    first: bool,
 }
 
 #[derive(Debug)]
 struct EncodedLayer {
+    pattern: Pattern,
     quantizer: u8,
     key: Bytes,
     encoder: Encoder,
@@ -58,14 +57,13 @@ impl LayerEncoder {
                 found: quantizers.len(),
             });
         }
-        let speed = preset.speed();
         let layers = (1..)
             .zip(quantizers)
-            .map(|(layer, &quantizer)| EncodedLayer::new(ladder, layer, speed, quantizer))
+            .map(|(layer, &quantizer)| EncodedLayer::new(ladder, layer, preset, quantizer))
             .collect::<Result<_, _>>()?;
         let shown =
             (0..ladder.layers()).map(|layer| Lift::display(ladder, layer)).collect::<Result<_, _>>()?;
-        Ok(Self { ladder: ladder.clone(), speed, layers, shown, started: false, first: true })
+        Ok(Self { ladder: ladder.clone(), layers, shown, started: false })
     }
 
     /// The grey key frame of each enhancement layer: the same in every block,
@@ -77,10 +75,9 @@ impl LayerEncoder {
     /// Starts a block. What was encoded before has no influence on it.
     pub fn start_block(&mut self) -> Result<(), CodecError> {
         for layer in &mut self.layers {
-            layer.refresh(self.speed)?;
+            layer.refresh()?;
         }
         self.started = true;
-        self.first = true;
         Ok(())
     }
 
@@ -108,22 +105,23 @@ impl LayerEncoder {
         for (number, layer) in (1..).zip(&mut self.layers) {
             let reduced = reduced(source, &self.ladder, number)?;
             layer.source.copy_from(reduced.view());
-            encoded.layers.push(layer.encode(below, self.first)?);
+            encoded.layers.push(layer.encode(below)?);
             below = layer.reconstruction.view();
             show(below, &mut encoded)?;
         }
-        self.first = false;
         self.started = true;
         Ok(encoded)
     }
 }
 
 impl EncodedLayer {
-    fn new(ladder: &Ladder, layer: usize, speed: Speed, quantizer: u8) -> Result<Self, CodecError> {
+    fn new(ladder: &Ladder, layer: usize, preset: Preset, quantizer: u8) -> Result<Self, CodecError> {
         let (width, height) = ladder.coded_size(layer);
         let grey = Picture::new(width, height)?;
-        let mut encoder = Encoder::new(grey.size(), speed, quantizer)?;
+        let pattern = preset.pattern(layer == ladder.enhancements());
+        let mut encoder = Encoder::new(grey.size(), pattern, quantizer)?;
         Ok(Self {
+            pattern,
             quantizer,
             key: encoder.encode_key(grey.view())?,
             encoder,
@@ -134,10 +132,10 @@ impl EncodedLayer {
         })
     }
 
-    fn refresh(&mut self, speed: Speed) -> Result<(), CodecError> {
+    fn refresh(&mut self) -> Result<(), CodecError> {
         if !self.fresh {
             let (width, height) = self.source.size();
-            self.encoder = Encoder::new((width, height), speed, self.quantizer)?;
+            self.encoder = Encoder::new((width, height), self.pattern, self.quantizer)?;
             let key = self.encoder.encode_key(Picture::new(width, height)?.view())?;
             debug_assert_eq!(key, self.key, "the grey key frame depends on nothing but the settings");
             self.fresh = true;
@@ -145,10 +143,10 @@ impl EncodedLayer {
         Ok(())
     }
 
-    fn encode(&mut self, below: crate::picture::PictureRef<'_>, first: bool) -> Result<Bytes, CodecError> {
+    fn encode(&mut self, below: PictureRef<'_>) -> Result<Bytes, CodecError> {
         self.fresh = false;
         let prediction = self.prediction.run(below);
-        let data = self.encoder.encode_inter(self.source.view(), prediction, first)?;
+        let data = self.encoder.encode_inter(self.source.view(), prediction)?;
         self.reconstruction.copy_from(self.encoder.reconstruction()?);
         Ok(data)
     }

@@ -1,6 +1,6 @@
 //! Presets, and one quality knob for all layers.
 
-use crate::vpx::Speed;
+use crate::vpx::{Pattern, Speed};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,12 +20,23 @@ impl Preset {
     /// All presets, fastest first.
     pub const ALL: [Self; 3] = [Self::Fast, Self::Default, Self::Best];
 
-    pub(crate) fn speed(self) -> Speed {
-        match self {
-            Self::Fast => Speed { realtime: true, cpu_used: 5 },
-            Self::Default => Speed { realtime: false, cpu_used: 3 },
-            Self::Best => Speed { realtime: false, cpu_used: 1 },
-        }
+    /// How a layer is coded; `top` for the topmost one.
+    ///
+    /// The first picture of a block has nothing but the layer below to be
+    /// predicted from, and all others build on it, so it is coded finer. In the
+    /// topmost layer every second picture is a little finer too and stays at
+    /// hand in ALTREF for the next two. Lower layers are coded with less
+    /// search: they carry a fifth of the bits.
+    pub(crate) fn pattern(self, top: bool) -> Pattern {
+        let good = |cpu_used| Speed { realtime: false, cpu_used };
+        let (speed, long_term, first, step) = match (self, top) {
+            (Self::Fast, _) => (Speed { realtime: true, cpu_used: 5 }, false, 0, 0),
+            (Self::Default, false) => (good(5), false, -10, 0),
+            (Self::Default, true) => (good(3), true, -6, 1),
+            (Self::Best, false) => (good(1), true, -10, 1),
+            (Self::Best, true) => (good(1), true, -6, 1),
+        };
+        Pattern { speed, long_term, first, step }
     }
 
     /// The preset's name on the command line.

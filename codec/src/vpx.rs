@@ -6,7 +6,7 @@ mod decoder;
 mod encoder;
 
 pub(crate) use decoder::Decoder;
-pub(crate) use encoder::{Encoder, Speed};
+pub(crate) use encoder::{Encoder, Pattern, Speed};
 
 use crate::error::CodecError;
 use crate::picture::PictureRef;

@@ -16,10 +16,13 @@ use vpx_sys::{
     VP8_EFLAG_NO_REF_ARF, VP8_EFLAG_NO_REF_LAST, VP8_EFLAG_NO_UPD_ARF, VP8_EFLAG_NO_UPD_GF,
     VPX_DL_GOOD_QUALITY, VPX_DL_REALTIME, VPX_EFLAG_FORCE_KF, VPX_ENCODER_ABI_VERSION, vp8_com_control_id,
     vp8e_enc_control_id, vpx_codec_control_, vpx_codec_ctx_t, vpx_codec_cx_pkt_kind, vpx_codec_destroy,
-    vpx_codec_enc_cfg_t, vpx_codec_enc_config_default, vpx_codec_enc_init_ver, vpx_codec_encode,
-    vpx_codec_get_cx_data, vpx_codec_get_preview_frame, vpx_codec_vp9_cx, vpx_enc_pass, vpx_kf_mode,
-    vpx_rational, vpx_rc_mode,
+    vpx_codec_enc_cfg_t, vpx_codec_enc_config_default, vpx_codec_enc_config_set, vpx_codec_enc_init_ver,
+    vpx_codec_encode, vpx_codec_get_cx_data, vpx_codec_get_preview_frame, vpx_codec_vp9_cx, vpx_enc_pass,
+    vpx_kf_mode, vpx_rational, vpx_rc_mode,
 };
+
+/// The coarsest quantizer.
+const MAX_QUANTIZER: u8 = 63;
 
 /// How hard libvpx searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +33,30 @@ pub(crate) struct Speed {
     pub(crate) cpu_used: u8,
 }
 
+/// How the pictures of a block differ from one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    pub(crate) speed: Speed,
+    /// Whether every second picture, beginning with the first, also replaces
+    /// ALTREF, which the pictures after the first may refer to.
+    pub(crate) long_term: bool,
+    /// Added to the quantizer of the first picture of a block.
+    pub(crate) first: i8,
+    /// Subtracted from the quantizer of the even pictures after the first, and
+    /// added to that of the odd ones.
+    pub(crate) step: i8,
+}
+
 /// A VP9 encoder that writes one grey key frame and then inter frames
 /// predicted from an injected golden picture and the picture before.
 pub(crate) struct Encoder {
     context: Box<vpx_codec_ctx_t>,
     size: (u32, u32),
-    deadline: c_ulong,
-    frames: i64,
+    pattern: Pattern,
+    quantizer: u8,
+    config: vpx_codec_enc_cfg_t,
+    /// Pictures coded so far, the key frame included.
+    frames: u32,
 }
 
 // SAFETY: a libvpx context has no tie to the thread that made it; it is only
@@ -51,7 +71,7 @@ impl std::fmt::Debug for Encoder {
 
 impl Encoder {
     /// An encoder for coded pictures of `size` (both sides multiples of 8).
-    pub(crate) fn new(size: (u32, u32), speed: Speed, quantizer: u8) -> Result<Self, CodecError> {
+    pub(crate) fn new(size: (u32, u32), pattern: Pattern, quantizer: u8) -> Result<Self, CodecError> {
         let config = config(size, quantizer)?;
         let version = c_int::try_from(VPX_ENCODER_ABI_VERSION).unwrap_or(0);
         let mut context = Box::<vpx_codec_ctx_t>::new_uninit();
@@ -63,9 +83,8 @@ impl Encoder {
         checked("vpx_codec_enc_init", code, None)?;
         // SAFETY: initialised by the successful call above.
         let context = unsafe { context.assume_init() };
-        let deadline = c_ulong::from(if speed.realtime { VPX_DL_REALTIME } else { VPX_DL_GOOD_QUALITY });
-        let mut encoder = Self { context, size, deadline, frames: 0 };
-        encoder.set(VP8E_SET_CPUUSED, speed.cpu_used)?;
+        let mut encoder = Self { context, size, pattern, quantizer, config, frames: 0 };
+        encoder.set(VP8E_SET_CPUUSED, pattern.speed.cpu_used)?;
         encoder.set(VP8E_SET_CQ_LEVEL, quantizer)?;
         encoder.set(VP9E_SET_AQ_MODE, 0)?;
         encoder.set(VP8E_SET_ENABLEAUTOALTREF, 0)?;
@@ -87,13 +106,11 @@ impl Encoder {
         Ok(data)
     }
 
-    /// Injects `reference` as GOLDEN and encodes one frame; the `first` of a
-    /// block is predicted from GOLDEN alone.
+    /// Injects `reference` as GOLDEN and encodes one frame.
     pub(crate) fn encode_inter(
         &mut self,
         source: PictureRef<'_>,
         reference: PictureRef<'_>,
-        first: bool,
     ) -> Result<Bytes, CodecError> {
         self.fits("the reference", reference)?;
         let mut frame = golden(reference)?;
@@ -102,13 +119,47 @@ impl Encoder {
         // copied during the call and has the size of the encoder's buffers.
         let code = unsafe { vpx_codec_control_(&raw mut *self.context, control_id(control), &raw mut frame) };
         checked("VP8_SET_REFERENCE", code, Some(&mut self.context))?;
-        let mut flags = VP8_EFLAG_NO_UPD_GF | VP8_EFLAG_NO_UPD_ARF | VP8_EFLAG_NO_REF_ARF;
-        if first {
-            flags |= VP8_EFLAG_NO_REF_LAST;
-        }
+        let number = self.frames.saturating_sub(1);
+        self.requantize(number)?;
+        let flags = self.flags(number);
         let data = self.encode(source, flags)?;
         frame_header::check(&data, Expected::Inter, self.size)?;
         Ok(data)
+    }
+
+    /// References that picture `number` of the block may use and replace. The
+    /// first is predicted from GOLDEN alone.
+    fn flags(&self, number: u32) -> u32 {
+        let mut flags = VP8_EFLAG_NO_UPD_GF;
+        if number == 0 {
+            flags |= VP8_EFLAG_NO_REF_LAST;
+        }
+        if number == 0 || !self.pattern.long_term {
+            flags |= VP8_EFLAG_NO_REF_ARF;
+        }
+        if !self.pattern.long_term || number % 2 == 1 {
+            flags |= VP8_EFLAG_NO_UPD_ARF;
+        }
+        flags
+    }
+
+    fn requantize(&mut self, number: u32) -> Result<(), CodecError> {
+        let Pattern { first, step, .. } = self.pattern;
+        let offset = match number {
+            0 => first,
+            number if number % 2 == 0 => -step,
+            _ => step,
+        };
+        let quantizer = self.quantizer.saturating_add_signed(offset).min(MAX_QUANTIZER);
+        if c_uint::from(quantizer) == self.config.rc_max_quantizer {
+            return Ok(());
+        }
+        self.config.rc_min_quantizer = c_uint::from(quantizer);
+        self.config.rc_max_quantizer = c_uint::from(quantizer);
+        // SAFETY: libvpx copies the configuration, whose size did not change.
+        let code = unsafe { vpx_codec_enc_config_set(&raw mut *self.context, &raw const self.config) };
+        checked("vpx_codec_enc_config_set", code, Some(&mut self.context))?;
+        self.set(VP8E_SET_CQ_LEVEL, quantizer)
     }
 
     /// The picture a decoder will show for the last encoded frame.
@@ -125,8 +176,9 @@ impl Encoder {
     fn encode(&mut self, source: PictureRef<'_>, flags: u32) -> Result<Bytes, CodecError> {
         self.fits("the source", source)?;
         let image = image(source)?;
-        let time = self.frames;
+        let time = i64::from(self.frames);
         self.frames += 1;
+        let deadline = if self.pattern.speed.realtime { VPX_DL_REALTIME } else { VPX_DL_GOOD_QUALITY };
         // SAFETY: the image describes planes that outlive the call, and libvpx
         // copies them before it returns.
         let code = unsafe {
@@ -136,7 +188,7 @@ impl Encoder {
                 time,
                 1,
                 i64::from(flags),
-                self.deadline,
+                c_ulong::from(deadline),
             )
         };
         checked("vpx_codec_encode", code, Some(&mut self.context))?;
@@ -180,7 +232,7 @@ impl Drop for Encoder {
 /// One pass, no look-ahead, one thread, constant quantizer: the same frame
 /// comes out whatever the machine and whatever was encoded before.
 fn config((width, height): (u32, u32), quantizer: u8) -> Result<vpx_codec_enc_cfg_t, CodecError> {
-    if quantizer > 63 {
+    if quantizer > MAX_QUANTIZER {
         return Err(CodecError::Quantizer(quantizer));
     }
     let mut config = MaybeUninit::<vpx_codec_enc_cfg_t>::uninit();
