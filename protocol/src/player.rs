@@ -171,6 +171,11 @@ impl Player {
         self.stepper.target()
     }
 
+    /// The best quality that the viewer wants.
+    pub fn wish(&self) -> Quality {
+        self.stepper.wish()
+    }
+
     /// Who serves a layer.
     pub fn source_of(&self, layer: Layer) -> Option<SourceId> {
         self.sources.serving(layer)

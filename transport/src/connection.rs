@@ -115,6 +115,12 @@ impl Connection {
         self.0.quic.rtt()
     }
 
+    /// Bytes of UDP payload that came from the peer so far, lost ones excluded,
+    /// those of streams that were stopped included.
+    pub fn received_bytes(&self) -> u64 {
+        self.0.quic.stats().udp_rx.bytes
+    }
+
     /// When the peer was last heard: any message, any piece of a payload.
     pub fn last_heard(&self) -> Instant {
         self.0.pulse.last()

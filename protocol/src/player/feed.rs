@@ -119,6 +119,7 @@ impl Player {
     fn was_troubled(&self, block: u32, held: Quality) -> bool {
         self.buffer.slot(block, Layer(held.0)).is_some_and(|slot| slot.troubled)
             || self.buffer.slot(block, Layer::BASE).is_some_and(|slot| slot.troubled)
+            || self.sources.choose(Layer(held.0), &[]).is_none()
     }
 
     /// Tells people when the quality fed changes, and why.

@@ -20,6 +20,10 @@ impl Player {
             Input::Opened(opening) => self.open(now, opening),
             Input::Connected { source, round_trip } => {
                 if self.sources.connected(now, source, round_trip) {
+                    // What is open there hangs on a connection that is no more.
+                    for id in self.requests.picked(|request| request.source == source) {
+                        self.give_back(now, id, true);
+                    }
                     self.emit(Output::Event(Event::SourceUp { source }));
                 }
             }
@@ -73,7 +77,11 @@ impl Player {
         }
         self.stepper =
             Stepper::new(self.config.step, quality.min(Quality(session.layers())).max(Quality::BRONZE));
-        self.playback = Some(Playback::new(now, &session, from.min(session.programme_end())));
+        let mut playback = Playback::new(now, &session, Span::ZERO);
+        if from > Span::ZERO {
+            playback.pending = Some((from, 1));
+        }
+        self.playback = Some(playback);
         self.session = Some(session);
         self.target_since = now;
     }

@@ -1,0 +1,328 @@
+//! The task that owns the machine: it drains what the machine wants, then waits
+//! for the network, the pipeline, the viewer or the time.
+
+mod news;
+mod outputs;
+
+use crate::link::{Link, News, Stopper, attend};
+use crate::opening::{Granted, grant, manifest};
+use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
+use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions};
+use crate::report::{PlayReport, Recorder};
+use crate::shelf::Shelf;
+use crate::sources::{SourceTable, early};
+use media::{Manifest, Quality, Span, Time};
+use protocol::player::{GiveUp, Input, Opening, Player, PlayerConfig, RequestId, SourceId, TitleShape};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use transport::{Endpoint, EndpointConfig};
+
+/// How often the driver looks who was heard and where the picture stands.
+const TICK: Duration = Duration::from_millis(20);
+/// News that wait to be taken; who has more waits himself.
+const NEWS: usize = 256;
+/// How many ticks make a sample of the report.
+const SAMPLE_TICKS: u64 = 5;
+/// How many ticks make a status event; a whole number of samples.
+const STATUS_TICKS: u64 = 10;
+
+type StartedPipeline = Result<(Pipeline, mpsc::Receiver<PipelineEvent>), PipelineError>;
+
+/// Plays a title to its end, to the limit, or until told to stop.
+///
+/// Commands are taken while the film runs; closing the channel changes nothing.
+/// Events are dropped when nobody takes them. Must run inside a tokio runtime
+/// with several threads; nothing is left running when it returns, nor when its
+/// future is dropped.
+///
+/// # Errors
+/// Nothing could be opened or played, or the film could not go on. With a
+/// report folder, what was seen until then is written there all the same.
+pub async fn play(
+    options: PlayOptions,
+    commands: mpsc::Receiver<Command>,
+    events: mpsc::Sender<PlayerEvent>,
+) -> Result<PlayReport, PlayError> {
+    let pressed = Instant::now();
+    let endpoint = Endpoint::open(&EndpointConfig::viewer(options.name, options.authority.clone()))?;
+    let granted = grant(&endpoint, &options).await?;
+    let (sender, news) = mpsc::channel(NEWS);
+    let mut network = Network::new(endpoint, &granted, &options, sender);
+    for source in early(&network.order, granted.opened.quality) {
+        network.dial(source);
+    }
+    let manifest = manifest(&granted, &options).await?;
+    let folder = options.report_dir.clone();
+    let mut driver = Driver::new(pressed, options, manifest, network, granted, events);
+    let end = driver.run(news, commands).await;
+    let report = driver.finish(&end).await;
+    if let Some(path) = folder {
+        let (copy, to) = (report.clone(), path.clone());
+        let written = tokio::task::spawn_blocking(move || copy.write(&to)).await;
+        let written = written.map_err(|error| PlayError::Task(error.to_string()))?;
+        written.map_err(|source| PlayError::Report { path, source })?;
+    }
+    match end {
+        End::Ended | End::Stopped => Ok(report),
+        End::GaveUp(why) => Err(PlayError::GaveUp { why, report: Box::new(report) }),
+        End::Failed(error) => Err(error),
+    }
+}
+
+/// How playing ended.
+#[derive(Debug)]
+enum End {
+    Ended,
+    Stopped,
+    GaveUp(GiveUp),
+    Failed(PlayError),
+}
+
+/// Everything on the network's side.
+#[derive(Debug)]
+struct Network {
+    endpoint: Endpoint,
+    table: SourceTable,
+    order: Vec<Vec<SourceId>>,
+    open: protocol::Open,
+    links: BTreeMap<SourceId, Link>,
+    /// Dials under way, with the generation of the connection they would make.
+    dials: BTreeMap<SourceId, (u64, Stopper)>,
+    /// The generation of the connection that stands.
+    standing: BTreeMap<SourceId, u64>,
+    /// Sources that were dialled before.
+    dialled: BTreeSet<SourceId>,
+    generation: u64,
+    fetches: BTreeMap<RequestId, Stopper>,
+    sender: mpsc::Sender<News>,
+}
+
+impl Network {
+    fn new(endpoint: Endpoint, granted: &Granted, options: &PlayOptions, sender: mpsc::Sender<News>) -> Self {
+        let mut table = SourceTable::default();
+        let order = table.order(&granted.opened, granted.node);
+        // The way by which we came stays dialled even if it serves no layer.
+        table.number(Some(granted.node.peer), granted.node.address);
+        Self {
+            endpoint,
+            table,
+            order,
+            open: crate::link::opening(&options.title, options.quality),
+            links: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            standing: BTreeMap::new(),
+            dialled: BTreeSet::new(),
+            generation: 0,
+            fetches: BTreeMap::new(),
+            sender,
+        }
+    }
+}
+
+/// See the module's description.
+#[derive(Debug)]
+struct Driver {
+    options: PlayOptions,
+    manifest: Arc<Manifest>,
+    machine: Player,
+    origin: Instant,
+    network: Network,
+    shelf: Shelf,
+    pipeline: Option<Pipeline>,
+    /// What the pipeline is to do once it stands.
+    early_seek: Option<(u64, Span, i8)>,
+    recorder: Recorder,
+    events: mpsc::Sender<PlayerEvent>,
+    paused: bool,
+    rate: i8,
+    ticks: u64,
+    end: Option<End>,
+}
+
+impl Driver {
+    fn new(
+        pressed: Instant,
+        options: PlayOptions,
+        manifest: Arc<Manifest>,
+        mut network: Network,
+        granted: Granted,
+        events: mpsc::Sender<PlayerEvent>,
+    ) -> Self {
+        let config = PlayerConfig { buffer: options.buffer, ..PlayerConfig::default() };
+        let quality = granted.opened.quality.min(manifest.top_quality());
+        let recorder = Recorder::new(pressed, manifest.title.to_string(), quality, options.buffer);
+        let mut machine = Player::new(Time::ZERO, config, options.seed);
+        let mut connected = Vec::new();
+        let node = granted.node;
+        if let Some(source) = network.table.number(Some(node.peer), node.address) {
+            network.generation += 1;
+            let generation = network.generation;
+            let listener = attend(granted.inbox, source, generation, network.sender.clone());
+            network.dials.remove(&source);
+            network.dialled.insert(source);
+            network.standing.insert(source, generation);
+            network.links.insert(source, Link::new(granted.connection, listener));
+            connected.push(source);
+        }
+        machine.handle_input(
+            Time::ZERO,
+            Input::Opened(Opening {
+                shape: Arc::new(TitleShape::from(manifest.as_ref())),
+                quality,
+                sources: network.order.clone(),
+                connected,
+                from: options.start,
+                until: options.limit.map(|limit| options.start + limit),
+            }),
+        );
+        let driver = Self {
+            options,
+            manifest,
+            machine,
+            origin: Instant::now(),
+            network,
+            shelf: Shelf::default(),
+            pipeline: None,
+            early_seek: None,
+            recorder,
+            events,
+            paused: false,
+            rate: 1,
+            ticks: 0,
+            end: None,
+        };
+        driver.tell(PlayerEvent::Opened { node: node.peer.to_string() });
+        driver
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Span::from(self.origin.elapsed())
+    }
+
+    fn put(&mut self, input: Input) {
+        let now = self.now();
+        self.machine.handle_input(now, input);
+    }
+
+    /// Tells whoever listens; who does not keep up misses something.
+    fn tell(&self, event: PlayerEvent) {
+        if self.events.try_send(event).is_err() {
+            tracing::trace!("nobody takes the player's events");
+        }
+    }
+
+    fn start_pipeline(&self) -> JoinHandle<StartedPipeline> {
+        let options = PipelineOptions {
+            manifest: self.manifest.clone(),
+            sink: self.options.sink,
+            audio: self.options.audio,
+            check_hashes: self.options.check_hashes,
+            snapshots: self.options.snapshots.clone(),
+        };
+        tokio::task::spawn_blocking(move || Pipeline::start(options))
+    }
+
+    /// Drains, waits for one thing, puts it in; again and again.
+    async fn run(&mut self, mut news: mpsc::Receiver<News>, mut commands: mpsc::Receiver<Command>) -> End {
+        let mut starting = Some(self.start_pipeline());
+        let mut shown: Option<mpsc::Receiver<PipelineEvent>> = None;
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut commanded = true;
+        loop {
+            self.drain();
+            if let Some(end) = self.end.take() {
+                return end;
+            }
+            let due = self.machine.poll_timeout().map(|when| self.origin + Duration::from(when - Time::ZERO));
+            tokio::select! {
+                Some(news) = news.recv() => self.take_news(news),
+                Some(event) = next(&mut shown) => self.take_event(event),
+                started = started(&mut starting) => {
+                    starting = None;
+                    shown = self.take_pipeline(started);
+                }
+                command = commands.recv(), if commanded => match command {
+                    Some(command) => self.obey(command),
+                    None => commanded = false,
+                },
+                _ = tick.tick() => self.look_around(),
+                () = sleep_until(due.unwrap_or_else(far_off).into()) => {
+                    self.listen_to_all();
+                    self.put(Input::Timeout);
+                }
+            }
+        }
+    }
+
+    fn take_pipeline(&mut self, started: StartedPipeline) -> Option<mpsc::Receiver<PipelineEvent>> {
+        match started {
+            Ok((pipeline, shown)) => {
+                if let Some((serial, to, rate)) = self.early_seek.take() {
+                    pipeline.flush(serial, to, f64::from(rate));
+                }
+                self.pipeline = Some(pipeline);
+                Some(shown)
+            }
+            Err(error) => {
+                self.end = Some(End::Failed(error.into()));
+                None
+            }
+        }
+    }
+
+    /// Ends everything and puts the report together.
+    async fn finish(mut self, end: &End) -> PlayReport {
+        self.network.fetches.clear();
+        let pipeline = self.pipeline.take();
+        let stopped = tokio::task::spawn_blocking(move || pipeline.map(Pipeline::stop)).await;
+        let measured = stopped.unwrap_or_else(|error| {
+            tracing::error!(%error, "the pipeline's end was not seen");
+            None
+        });
+        let outcome = match end {
+            End::Ended => "ended".to_owned(),
+            End::Stopped => "stopped".to_owned(),
+            End::GaveUp(why) => why.to_string(),
+            End::Failed(error) => error.to_string(),
+        };
+        if matches!(end, End::Ended) {
+            self.tell(PlayerEvent::Ended);
+        }
+        let sources = self.network.table.report();
+        self.recorder.finish(Instant::now(), outcome, measured, sources)
+    }
+}
+
+/// The next event of a pipeline; waits for ever while there is none.
+async fn next(shown: &mut Option<mpsc::Receiver<PipelineEvent>>) -> Option<PipelineEvent> {
+    match shown {
+        Some(shown) => shown.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The pipeline once it stands; waits for ever while none is started.
+async fn started(starting: &mut Option<JoinHandle<StartedPipeline>>) -> StartedPipeline {
+    match starting {
+        Some(handle) => match handle.await {
+            Ok(started) => started,
+            Err(error) => Err(PipelineError::Build(error.to_string())),
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// When nothing is due; the tick comes first anyway.
+fn far_off() -> Instant {
+    Instant::now() + Duration::from_secs(1)
+}
+
+/// The quality that a viewer may ask for at most.
+fn at_most(quality: Quality, granted: Quality) -> Quality {
+    quality.min(granted).max(Quality::BRONZE)
+}
