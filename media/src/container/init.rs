@@ -5,8 +5,9 @@ use super::{AUDIO_TRACK, ContainerError, KEY_BOX, VIDEO_TRACK};
 use crate::manifest::{Audio, Color, LayerInfo, Manifest};
 use mp4_atom::esds::{DecoderConfig, DecoderSpecific, EsDescriptor, SLConfig};
 use mp4_atom::{
-    Avc1, Avcc, Codec, Colr, Dinf, Dref, Edts, Elst, ElstEntry, Encode, Esds, Ftyp, Hdlr, Mdhd, Mdia, Mehd,
-    Minf, Moov, Mp4a, Mvex, Mvhd, Pasp, Smhd, Stbl, Stco, Stsd, Tkhd, Trak, Trex, Visual, Vmhd, Vp09, VpcC,
+    Avc1, Avcc, Codec, Colr, Dinf, Dref, DrefEntry, Edts, Elst, ElstEntry, Encode, Esds, Ftyp, Hdlr, Mdhd,
+    Mdia, Mehd, Minf, Moov, Mp4a, Mvex, Mvhd, Pasp, Smhd, Stbl, Stco, Stsd, Tkhd, Trak, Trex, Url, Visual,
+    Vmhd, Vp09, VpcC,
 };
 
 /// `DecoderConfigDescriptor` values for AAC: ISO/IEC 14496-1, tables 5 and 6.
@@ -206,7 +207,8 @@ fn media(timescale: u32, handler: [u8; 4], entry: Codec) -> Mdia {
         minf: Minf {
             vmhd: (!sound).then(Vmhd::default),
             smhd: sound.then(Smhd::default),
-            dinf: Dinf { dref: Dref::default() },
+            // One entry without a location: the media are in this file.
+            dinf: Dinf { dref: Dref { entries: vec![DrefEntry::Url(Url::default())] } },
             stbl: Stbl { stsd: Stsd { codecs: vec![entry] }, stco: Some(Stco::default()), ..Stbl::default() },
             ..Minf::default()
         },

@@ -6,6 +6,7 @@ use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::title::TitleName;
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -66,6 +67,20 @@ impl TitleWriter {
         let offset = *length;
         *length = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         Ok(offset)
+    }
+
+    /// Writes bytes over the first ones of a layer's file, which has at least as
+    /// many: an init segment whose values are known only at the end.
+    pub fn overwrite_start(&mut self, layer: Layer, bytes: &[u8]) -> Result<(), LibraryError> {
+        match self.files.get_mut(layer.index()) {
+            Some((file, path, length)) if u64::try_from(bytes.len()).is_ok_and(|n| n <= *length) => {
+                file.write_all_at(bytes, 0).map_err(LibraryError::io("write", path))
+            }
+            Some(_) | None => {
+                let beyond = std::io::Error::other("the layer is not that long");
+                Err(LibraryError::io("write", &self.folder)(beyond))
+            }
+        }
     }
 
     /// The folder that is being filled, for files that come from elsewhere.

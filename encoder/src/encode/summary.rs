@@ -1,0 +1,68 @@
+//! The final report.
+
+use super::plan::Plan;
+use crate::assemble::Finished;
+use crate::report::{EncodeReport, LayerReport, Measured, QualityReport, to_f64};
+use media::{Layer, Quality};
+use std::time::Duration;
+
+/// What was done to make the title.
+pub(super) struct Work {
+    pub(super) measured: Measured,
+    /// Pictures encoded.
+    pub(super) pictures: u64,
+    pub(super) elapsed: Duration,
+}
+
+pub(super) fn report(plan: &Plan, finished: &Finished, work: &Work) -> EncodeReport {
+    let Work { measured, pictures, elapsed } = work;
+    let manifest = finished.title.manifest();
+    let seconds = manifest.span().as_secs_f64();
+    let kbit_s = |bytes: u64| to_f64(bytes) * 8.0 / 1_000.0 / seconds.max(1e-9);
+    let bytes = |layer: Layer| {
+        manifest
+            .blocks
+            .iter()
+            .filter_map(|block| block.chunks.get(layer.index()))
+            .map(|chunk| chunk.length)
+            .sum()
+    };
+    let rates: Vec<f64> =
+        (0..).map(Layer).zip(&manifest.layers).map(|(layer, _)| kbit_s(bytes(layer))).collect();
+    let total: f64 = rates.iter().sum();
+    let layers =
+        (0..).map(Layer).zip(&manifest.layers).zip(&rates).map(|((layer, info), rate)| LayerReport {
+            layer: layer.to_string(),
+            width: info.width,
+            height: info.height,
+            kbit_s: *rate,
+            share: rate / total.max(1e-9),
+        });
+    let means = if measured.pictures == 0 { Vec::new() } else { measured.means() };
+    let qualities = (1..).map(Quality).zip(means).map(|(quality, (psnr_y, ssim_y))| QualityReport {
+        quality: quality.to_string(),
+        psnr_y,
+        ssim_y,
+        kbit_s: rates.iter().take(usize::from(quality.layers())).sum(),
+    });
+    EncodeReport {
+        title: manifest.title.to_string(),
+        folder: finished.title.path().display().to_string(),
+        width: manifest.width,
+        height: manifest.height,
+        blocks: manifest.block_count(),
+        pictures: *pictures,
+        seconds,
+        elapsed_seconds: elapsed.as_secs_f64(),
+        pictures_per_second: to_f64(*pictures) / elapsed.as_secs_f64().max(1e-9),
+        preset: manifest.made.preset.clone(),
+        crf: f64::from(manifest.made.crf_centi) / 100.0,
+        quantizers: manifest.made.quantizers.clone(),
+        total_kbit_s: total,
+        audio_kbit_s: kbit_s(finished.audio_bytes),
+        layers: layers.collect(),
+        qualities: qualities.collect(),
+        measured_pictures: measured.pictures,
+        warnings: plan.warnings.clone(),
+    }
+}

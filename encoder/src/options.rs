@@ -1,0 +1,109 @@
+//! What the encoder is asked for, and what it tells while it works.
+
+use codec::{Preset, Settings};
+use media::{Span, TitleName};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much of the title is compared with the film.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Metrics {
+    /// Nothing is.
+    Off,
+    /// Every tenth block, the first included.
+    #[default]
+    Sampled,
+    /// Every picture.
+    Full,
+}
+
+/// What to encode, where to, and how.
+#[derive(Debug, Clone)]
+pub struct EncodeOptions {
+    /// The film.
+    pub input: PathBuf,
+    /// The library's folder; made if it is not there.
+    pub library: PathBuf,
+    /// The title's name; the film's file name without extension if none.
+    pub title: Option<TitleName>,
+    /// Speed against size of the enhancements. Default: `default`.
+    pub preset: Preset,
+    /// The one knob: Base's rate factor, from which all quantizers follow.
+    /// Lower is better. Default: [`Settings::DEFAULT_QUALITY`].
+    pub quality: f32,
+    /// Base's rate factor instead of the knob's (x264 CRF, 0..=50).
+    pub crf: Option<u32>,
+    /// Quantizer of each enhancement instead of the knob's (VP9, 0..=63).
+    pub quantizers: Option<Vec<u8>>,
+    /// Target length of a block, 100 ms to 10 s. Default: 1 s.
+    pub block: Span,
+    /// Down-scale factor of each layer, Base first. Default: 2, 1, 1.
+    pub factors: Vec<u8>,
+    /// Pictures before this time of the film are left out.
+    pub from: Option<Span>,
+    /// Pictures from this time of the film on are left out.
+    pub to: Option<Span>,
+    /// Blocks encoded at the same time; as many as there are cores if none.
+    /// The result does not depend on it.
+    pub jobs: Option<usize>,
+    /// What is compared with the film.
+    pub metrics: Metrics,
+    /// Whether an existing title may be replaced.
+    pub replace: bool,
+    /// Repeat the blocks until the title is at least this long.
+    pub repeat_to: Option<Span>,
+}
+
+impl EncodeOptions {
+    /// The defaults for a film and a library.
+    pub fn new(input: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Self {
+        Self {
+            input: input.into(),
+            library: library.into(),
+            title: None,
+            preset: Preset::default(),
+            quality: Settings::DEFAULT_QUALITY,
+            crf: None,
+            quantizers: None,
+            block: Span::from_secs(1),
+            factors: vec![2, 1, 1],
+            from: None,
+            to: None,
+            jobs: None,
+            metrics: Metrics::default(),
+            replace: false,
+            repeat_to: None,
+        }
+    }
+}
+
+/// What happens while a film is encoded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// The film is understood.
+    Opened {
+        /// Displayed width in pixels.
+        width: u32,
+        /// Displayed height in pixels.
+        height: u32,
+        /// Length of what will be encoded, if the film tells.
+        length: Option<Span>,
+        /// How many blocks are encoded at the same time.
+        jobs: usize,
+    },
+    /// A block was written; they come in order.
+    Block {
+        /// Its index.
+        index: u32,
+        /// The programme's length so far.
+        done: Span,
+        /// Pictures so far.
+        pictures: u64,
+        /// Time since the start.
+        elapsed: Duration,
+        /// How long the rest will take, if the film's length is known.
+        left: Option<Duration>,
+    },
+    /// The blocks are being repeated.
+    Repeating,
+}

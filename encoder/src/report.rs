@@ -1,0 +1,113 @@
+//! What came of it: rates and qualities.
+
+use serde::Serialize;
+
+/// The result of an encode, for people and figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EncodeReport {
+    /// The title's name.
+    pub title: String,
+    /// Its folder.
+    pub folder: String,
+    /// Displayed width in pixels.
+    pub width: u32,
+    /// Displayed height in pixels.
+    pub height: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Number of pictures encoded (without repeats).
+    pub pictures: u64,
+    /// Length of the programme in seconds.
+    pub seconds: f64,
+    /// How long encoding took, in seconds.
+    pub elapsed_seconds: f64,
+    /// Pictures encoded a second.
+    pub pictures_per_second: f64,
+    /// The preset.
+    pub preset: String,
+    /// Base's rate factor.
+    pub crf: f64,
+    /// Quantizer of each enhancement, lowest first.
+    pub quantizers: Vec<u8>,
+    /// Rate of all layers with the sound, in kbit/s.
+    pub total_kbit_s: f64,
+    /// Rate of the sound alone (it rides in Base), in kbit/s.
+    pub audio_kbit_s: f64,
+    /// Each layer, Base first.
+    pub layers: Vec<LayerReport>,
+    /// Each quality, bronze first; empty if nothing was measured.
+    pub qualities: Vec<QualityReport>,
+    /// Number of pictures that the qualities were measured on.
+    pub measured_pictures: u64,
+    /// What people should know.
+    pub warnings: Vec<String>,
+}
+
+/// The rate of one layer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayerReport {
+    /// `base`, `enh1` and so on.
+    pub layer: String,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Rate in kbit/s; Base with its sound.
+    pub kbit_s: f64,
+    /// Part of the total, 0 to 1.
+    pub share: f64,
+}
+
+/// How near to the film a quality is, at the displayed size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QualityReport {
+    /// `bronze`, `silver`, `gold`.
+    pub quality: String,
+    /// PSNR of luma in dB: of the mean squared error over the measured pictures.
+    pub psnr_y: f64,
+    /// SSIM of luma: mean over the measured pictures.
+    pub ssim_y: f64,
+    /// Rate of all layers of this quality with the sound, in kbit/s.
+    pub kbit_s: f64,
+}
+
+/// Sums of squared errors and similarities over pictures, per quality.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Measured {
+    /// Number of pictures.
+    pub(crate) pictures: u64,
+    /// Sum of mean squared error and of SSIM, per quality.
+    pub(crate) sums: Vec<(f64, f64)>,
+}
+
+impl Measured {
+    /// Adds one picture's values.
+    pub(crate) fn add_picture(&mut self, values: Vec<(f64, f64)>) {
+        self.add(&Self { pictures: 1, sums: values });
+    }
+
+    /// Adds what was measured elsewhere.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.pictures += other.pictures;
+        if self.sums.is_empty() {
+            self.sums.clone_from(&other.sums);
+            return;
+        }
+        for (sum, more) in self.sums.iter_mut().zip(&other.sums) {
+            sum.0 += more.0;
+            sum.1 += more.1;
+        }
+    }
+
+    /// PSNR in dB and SSIM of each quality.
+    pub(crate) fn means(&self) -> Vec<(f64, f64)> {
+        let count = to_f64(self.pictures);
+        self.sums.iter().map(|(mse, ssim)| (codec::metrics::psnr(mse / count), ssim / count)).collect()
+    }
+}
+
+/// For figures.
+#[allow(clippy::cast_precision_loss, clippy::as_conversions, reason = "for figures")]
+pub(crate) fn to_f64(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,222 @@
+//! Reading a film: `GStreamer` decodes whatever it knows, and out come pictures
+//! in display order and frames of AAC, both timed from the first picture.
+
+mod audio;
+mod graph;
+mod timeline;
+
+pub(crate) use audio::AudioFormat;
+pub(crate) use timeline::Timeline;
+
+use crate::error::EncodeError;
+use crate::frame::{self, Look};
+use audio::AudioClock;
+use codec::Picture;
+use graph::{Graph, Pulled};
+use gstreamer_video as gst_video;
+use media::Span;
+use media::container::AudioSample;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Pictures that are read ahead of the sound before the two are held to be
+/// hopelessly apart.
+const MAX_AHEAD: usize = 240;
+/// Frames of sound kept while pictures are awaited: six minutes.
+const MAX_SOUND: usize = 16_384;
+
+/// What kind of film it is, known once the first picture is decoded.
+#[derive(Debug, Clone)]
+pub(crate) struct FilmFormat {
+    /// Displayed size in pixels.
+    pub(crate) size: (u32, u32),
+    /// Nominal pictures a second.
+    pub(crate) rate: (u32, u32),
+    /// Colours and pixel shape.
+    pub(crate) look: Look,
+    /// The sound, if there is any.
+    pub(crate) audio: Option<AudioFormat>,
+}
+
+/// A decoded picture and when it is displayed.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// In ticks from the first picture.
+    pub(crate) pts: u64,
+    /// How long, in ticks, as far as the film says.
+    pub(crate) duration: u64,
+    /// The picture at the displayed size.
+    pub(crate) picture: Picture,
+}
+
+/// A film being read.
+pub(crate) struct Source {
+    graph: Graph,
+    format: FilmFormat,
+    timeline: Timeline,
+    clock: Option<AudioClock>,
+    from: i64,
+    to: Option<i64>,
+    /// Pictures that were decoded but not asked for yet.
+    ahead: VecDeque<Shown>,
+    pictures_ended: bool,
+    sound: VecDeque<AudioSample>,
+    sound_ended: bool,
+}
+
+impl Source {
+    /// Opens a film and reads its first picture. Only what is displayed from
+    /// `from` on and before `to` counts.
+    pub(crate) fn open(
+        path: &Path,
+        from: Option<Span>,
+        to: Option<Span>,
+        cancel: &AtomicBool,
+    ) -> Result<Self, EncodeError> {
+        let mut graph = Graph::start(path, true)?;
+        if !graph.preroll(cancel)? {
+            // The sound is no AAC-LC as it stands: have it decoded and made anew.
+            drop(graph);
+            graph = Graph::start(path, false)?;
+            graph.preroll(cancel)?;
+        }
+        let nanos = |span: Span| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        let (from, to) = (nanos(from.unwrap_or_default()), to.map(nanos));
+        let first = loop {
+            match graph.next_picture(true, cancel)? {
+                Pulled::Item(raw) if raw.time >= from => break raw,
+                Pulled::Item(_) | Pulled::Later => {}
+                Pulled::End => return Err(EncodeError::Empty),
+            }
+        };
+        let info = first.info.clone();
+        let rate = graph::rate(&info);
+        let audio = graph.audio_format();
+        let format = FilmFormat {
+            size: (info.width(), info.height()),
+            rate,
+            look: Look::of(&info),
+            audio: audio.clone(),
+        };
+        let mut source = Self {
+            graph,
+            timeline: Timeline::new(rate, first.time),
+            clock: audio.as_ref().map(|audio| AudioClock::new(audio, first.time)),
+            format,
+            from,
+            to,
+            ahead: VecDeque::new(),
+            pictures_ended: false,
+            sound: VecDeque::new(),
+            sound_ended: audio.is_none(),
+        };
+        source.take(&first)?;
+        Ok(source)
+    }
+
+    /// What kind of film it is.
+    pub(crate) fn format(&self) -> &FilmFormat {
+        &self.format
+    }
+
+    /// Ticks a second of the times of pictures.
+    pub(crate) fn timescale(&self) -> u32 {
+        self.timeline.timescale()
+    }
+
+    /// Ticks of one picture at the nominal rate.
+    pub(crate) fn frame_ticks(&self) -> u64 {
+        self.timeline.frame_ticks()
+    }
+
+    /// How long what is asked for is, if the film tells.
+    pub(crate) fn length(&self) -> Option<Span> {
+        let to = self.to.map(|to| Span::from_nanos(u64::try_from(to).unwrap_or(0)));
+        let end = match (self.graph.length(), to) {
+            (Some(length), Some(to)) => length.min(to),
+            (length, to) => length.or(to)?,
+        };
+        Some(end.saturating_sub(Span::from_nanos(u64::try_from(self.from).unwrap_or(0))))
+    }
+
+    /// What people should know about the film.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.graph.warnings()
+    }
+
+    /// The next picture in display order; none at the end.
+    pub(crate) fn next_picture(&mut self, cancel: &AtomicBool) -> Result<Option<Shown>, EncodeError> {
+        while self.ahead.is_empty() && !self.pictures_ended {
+            self.read_picture(true, cancel)?;
+            self.read_sound(false, cancel)?;
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    /// The frames of sound that start before `end` (ticks) and were not
+    /// returned yet.
+    pub(crate) fn sound_until(
+        &mut self,
+        end: u64,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<AudioSample>, EncodeError> {
+        let Some(audio) = self.format.audio.clone() else { return Ok(Vec::new()) };
+        let timescale = self.timescale();
+        let before = |pts: u64| {
+            u128::from(pts) * u128::from(timescale) < u128::from(end) * u128::from(audio.sample_rate)
+        };
+        // Sound and pictures come from one reader: while the sound is late,
+        // pictures must flow, or neither would come.
+        while !self.sound_ended && self.sound.back().is_none_or(|last| before(last.pts)) {
+            let room = !self.pictures_ended && self.ahead.len() < MAX_AHEAD;
+            self.read_sound(!room, cancel)?;
+            if room {
+                self.read_picture(false, cancel)?;
+            } else if self.graph.stalled() {
+                self.sound_ended = true;
+                self.graph.warn("the sound ends or lies too far from the pictures; the rest is silent");
+            }
+        }
+        let count = self.sound.iter().take_while(|frame| before(frame.pts)).count();
+        Ok(self.sound.drain(..count).collect())
+    }
+
+    fn read_picture(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
+        match self.graph.next_picture(wait, cancel)? {
+            Pulled::Item(raw) if self.to.is_some_and(|to| raw.time >= to) => self.pictures_ended = true,
+            Pulled::Item(raw) if raw.time >= self.from => self.take(&raw)?,
+            Pulled::Item(_) | Pulled::Later => {}
+            Pulled::End => self.pictures_ended = true,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, raw: &graph::RawPicture) -> Result<(), EncodeError> {
+        if (raw.info.width(), raw.info.height()) != self.format.size {
+            return Err(EncodeError::SizeChanges {
+                from: self.format.size,
+                to: (raw.info.width(), raw.info.height()),
+            });
+        }
+        let picture = frame::picture(&raw.info, &raw.buffer).map_err(EncodeError::Picture)?;
+        let (pts, duration) = self.timeline.place(raw.time, raw.duration);
+        self.ahead.push_back(Shown { pts, duration, picture });
+        Ok(())
+    }
+
+    fn read_sound(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
+        let Some(clock) = &mut self.clock else { return Ok(()) };
+        while !self.sound_ended && self.sound.len() < MAX_SOUND {
+            match self.graph.next_sound(wait && self.sound.is_empty(), cancel)? {
+                Pulled::Item((time, data)) => self.sound.extend(clock.place(time, data)),
+                Pulled::Later => break,
+                Pulled::End => self.sound_ended = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The info of raw pictures, as `GStreamer` tells it.
+pub(crate) type RawInfo = gst_video::VideoInfo;
