@@ -192,19 +192,22 @@ impl Proxy {
 
     fn learnt(&mut self, now: Time, title: &TitleName, shape: Result<Shape, Refusal>) {
         let waiting = self.titles.waiting_for(title);
-        let refusal = match shape {
+        let learnt = match shape {
             Ok(shape) => {
-                let guests = &self.guests;
-                let keep = |title: &TitleName| guests.watch(title);
-                self.titles.learn(now, title, shape, self.config.max_titles, keep).err()
+                let is_watched = |title: &TitleName| self.guests.watch(title);
+                self.titles.learn(now, title, shape, self.config.max_titles, is_watched)
             }
             // What was learnt before is better than nothing.
-            Err(Refusal::Upstream) if self.titles.shape(title).is_some() => None,
+            Err(Refusal::Upstream) if self.titles.shape(title).is_some() => Ok(None),
             Err(why) => {
                 self.titles.forget(title);
-                Some(why)
+                Err(why)
             }
         };
+        let refusal = learnt.as_ref().err().copied();
+        if let Some(title) = learnt.unwrap_or_else(|_| Some(title.clone())) {
+            self.outputs.push_back(Output::Forget { title });
+        }
         for (link, open) in waiting {
             match refusal {
                 None => self.answer_open(link, &open),

@@ -1,1 +1,20 @@
-//! See the crate's manifest for what belongs here.
+//! A thin proxy: chunks in memory, one fetch for each, and to every client the
+//! layers of its own quality.
+//!
+//! A [`protocol::proxy`] machine decides; one task drives it. A chunk that is
+//! being fetched grows in one place, and whoever asked for it follows at their
+//! own pace, so that a slow client delays nobody and a client that leaves takes
+//! nothing with it. To a player the proxy looks like a node.
+
+mod block;
+mod config;
+mod driver;
+mod fill;
+mod following;
+mod line;
+mod running;
+mod shelf;
+mod upstream;
+
+pub use config::{ProxyConfig, UpstreamFlag, UpstreamFlagError};
+pub use running::{Ready, Running, StartError, start};

@@ -90,8 +90,8 @@ pub async fn serve(
 fn prepare(config: &ServeConfig, peer: PeerId) -> Result<(Store, Identity, Authority), StartError> {
     let store = Store::open(config.library.clone(), config.cache_bytes)?;
     let folder = config.keys.clone().map_or_else(Keys::default_folder, Ok)?;
-    let authority = Authority::load(&folder)?;
     let identity = Identity::obtain(&folder, peer)?;
+    let authority = Authority::load(&folder)?;
     Ok((store, identity, authority))
 }
 

@@ -50,9 +50,10 @@ pub struct PayloadReader {
     stream: RecvStream,
     length: u64,
     hash: Hash,
-    ahead: usize,
     got: u64,
     hasher: Hasher,
+    /// Pieces are split from it, so that all of a payload lies in one place.
+    buffer: BytesMut,
     pulse: Pulse,
 }
 
@@ -77,7 +78,8 @@ impl PayloadReader {
             Expect::AtMost(max) if length > max => return Err(RequestError::TooLong { length, max }),
             Expect::AtMost(_) => usize::try_from(length).unwrap_or(TRUSTED_AHEAD).min(TRUSTED_AHEAD),
         };
-        Ok(Self { stream, length, hash, ahead, got: 0, hasher: Hasher::new(), pulse })
+        let buffer = BytesMut::with_capacity(ahead);
+        Ok(Self { stream, length, hash, got: 0, hasher: Hasher::new(), buffer, pulse })
     }
 
     /// The length announced.
@@ -90,21 +92,17 @@ impl PayloadReader {
         self.hash
     }
 
-    /// The next piece; nothing once all are here **and** their hash is right.
-    /// Until then no piece is to be believed.
+    /// The next piece, whatever has arrived up to 64 KiB; nothing once all are
+    /// here **and** their hash is right. Until then no piece is to be believed.
     pub async fn next_piece(&mut self) -> Result<Option<Bytes>, RequestError> {
-        let piece = self.stream.read_chunk(PIECE, true).await.map_err(wire::read_error)?;
-        self.pulse.beat();
-        let Some(piece) = piece else {
-            if self.got != self.length {
-                return Err(RequestError::Length { want: self.length, got: self.got });
-            }
-            let right = self.hasher.finish() == self.hash;
-            return if right { Ok(None) } else { Err(RequestError::Corrupt) };
-        };
-        self.count(piece.bytes.len())?;
-        self.hasher.update(&piece.bytes);
-        Ok(Some(piece.bytes))
+        if self.got < self.length {
+            self.read_some().await?;
+            let piece = self.buffer.split().freeze();
+            self.hasher.update(&piece);
+            return Ok(Some(piece));
+        }
+        self.expect_end().await?;
+        if self.hasher.finish() == self.hash { Ok(None) } else { Err(RequestError::Corrupt) }
     }
 
     /// All of it, checked.
@@ -117,21 +115,11 @@ impl PayloadReader {
     /// All of it, of the right length but not checked against its hash: the
     /// caller does that.
     pub async fn collect_unchecked(mut self) -> Result<Bytes, RequestError> {
-        let mut bytes = BytesMut::with_capacity(self.ahead);
         while self.got < self.length {
-            let room = usize::try_from(self.length.saturating_sub(self.got)).unwrap_or(usize::MAX).min(PIECE);
-            bytes.reserve(room);
-            let read = self.stream.read_buf(&mut (&mut bytes).limit(room)).await.map_err(io_error)?;
-            if read == 0 {
-                return Err(RequestError::Length { want: self.length, got: self.got });
-            }
-            self.pulse.beat();
-            self.count(read)?;
+            self.read_some().await?;
         }
-        match self.stream.read_chunk(PIECE, true).await.map_err(wire::read_error)? {
-            None => Ok(bytes.freeze()),
-            Some(more) => Err(self.count(more.bytes.len()).err().unwrap_or(RequestError::Reset)),
-        }
+        self.expect_end().await?;
+        Ok(self.buffer.freeze())
     }
 
     /// Reads to the end and keeps nothing: what a measurement of the network
@@ -144,6 +132,26 @@ impl PayloadReader {
             Ok(self.got)
         } else {
             Err(RequestError::Length { want: self.length, got: self.got })
+        }
+    }
+
+    /// Appends what has arrived to the buffer, at least one byte.
+    async fn read_some(&mut self) -> Result<(), RequestError> {
+        let left = usize::try_from(self.length.saturating_sub(self.got)).unwrap_or(usize::MAX);
+        let room = left.min(PIECE);
+        self.buffer.reserve(room);
+        let read = self.stream.read_buf(&mut (&mut self.buffer).limit(room)).await.map_err(io_error)?;
+        if read == 0 {
+            return Err(RequestError::Length { want: self.length, got: self.got });
+        }
+        self.pulse.beat();
+        self.count(read)
+    }
+
+    async fn expect_end(&mut self) -> Result<(), RequestError> {
+        match self.stream.read_chunk(PIECE, true).await.map_err(wire::read_error)? {
+            None => Ok(()),
+            Some(more) => self.count(more.bytes.len()),
         }
     }
 

@@ -134,6 +134,11 @@ pub enum Output {
         /// Whom.
         upstream: Vec<Upstream>,
     },
+    /// Nothing more is known about a title; what was kept of it can go.
+    Forget {
+        /// Which.
+        title: TitleName,
+    },
     /// Fetch a chunk from this source; if another one failed half-way, go on
     /// from there.
     Fill {

@@ -200,7 +200,30 @@ fn a_title_is_asked_again_when_what_is_known_is_old() {
     rig.open(GOLD, Quality::GOLD);
     let answers = rig.input(Input::Learnt { title: film(), shape: Err(Refusal::NoSuchTitle) });
     let none = Message::Refused { request: 7, why: Refusal::NoSuchTitle };
-    assert_eq!(answers, [Output::Send { link: LinkId(GOLD), message: none }]);
+    let forget = Output::Forget { title: film() };
+    assert_eq!(answers, [forget, Output::Send { link: LinkId(GOLD), message: none }]);
+}
+
+#[test]
+fn a_title_nobody_watches_makes_room_for_another() {
+    let mut rig = Rig::new(ProxyConfig { max_titles: 1, ..ProxyConfig::default() });
+    rig.open(GOLD, Quality::GOLD);
+    rig.input(Input::Learnt { title: film(), shape: Ok(shape()) });
+    let news: TitleName = "news".parse().unwrap();
+    let open = |title: &TitleName| {
+        let open = Open { request: 8, title: title.clone(), quality: Quality::GOLD };
+        Input::Heard { link: LinkId(BRONZE), message: Message::Open(open) }
+    };
+    rig.input(open(&news));
+    let full = Message::Refused { request: 8, why: Refusal::Full };
+    let refused =
+        [Output::Forget { title: news.clone() }, Output::Send { link: LinkId(BRONZE), message: full }];
+    assert_eq!(rig.input(Input::Learnt { title: news.clone(), shape: Ok(shape()) }), refused);
+    rig.input(Input::Gone { link: LinkId(GOLD) });
+    rig.input(open(&news));
+    let answers = rig.input(Input::Learnt { title: news, shape: Ok(shape()) });
+    assert_eq!(answers[0], Output::Forget { title: film() });
+    assert!(matches!(answers[1], Output::Send { message: Message::Opened(_), .. }));
 }
 
 #[test]

@@ -108,7 +108,8 @@ impl Titles {
         self.known.remove(title);
     }
 
-    /// Keeps what was learnt, in the place of what nobody watches.
+    /// Keeps what was learnt; the title that had to make room, which nobody
+    /// watches.
     pub(super) fn learn(
         &mut self,
         now: Time,
@@ -116,13 +117,16 @@ impl Titles {
         shape: Shape,
         max: usize,
         is_watched: impl Fn(&TitleName) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<TitleName>, Refusal> {
+        let mut forgotten = None;
         if !self.known.contains_key(title) && self.known.len() >= max {
             let idle = self.known.iter().filter(|(title, _)| !is_watched(title));
             let oldest = idle.min_by_key(|(_, known)| known.learnt).map(|(title, _)| title.clone());
-            self.known.remove(&oldest.ok_or(Refusal::Full)?);
+            let oldest = oldest.ok_or(Refusal::Full)?;
+            self.known.remove(&oldest);
+            forgotten = Some(oldest);
         }
         self.known.insert(title.clone(), Known { shape, learnt: now });
-        Ok(())
+        Ok(forgotten)
     }
 }

@@ -1,0 +1,152 @@
+//! The nodes upstream: one connection to each, dialled when first needed.
+
+use crate::line::Line;
+use media::{Manifest, TitleName, TitleSummary};
+use protocol::proxy::{Shape, Upstream};
+use protocol::{Refusal, StreamRequest};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::{debug, warn};
+use transport::{DialError, DialWhy, Endpoint, Expect, RequestError};
+
+/// How long a node may take to be reached.
+const DIAL: Duration = Duration::from_secs(1);
+/// How long nobody else dials a node that could not be reached.
+const REDIAL: Duration = Duration::from_millis(500);
+/// How long a manifest may take to arrive.
+const MANIFEST: Duration = Duration::from_secs(20);
+/// The most nodes that connections are kept to.
+const MAX_LINES: usize = 64;
+
+/// Connections to nodes.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    endpoint: Endpoint,
+    /// How long a node may take to grant, and then to send another byte.
+    pub(crate) progress: Duration,
+    lines: Mutex<BTreeMap<Upstream, Arc<Slot>>>,
+}
+
+/// One node: held while it is dialled, so that it is dialled once.
+type Slot = tokio::sync::Mutex<Dialled>;
+
+#[derive(Debug, Default)]
+enum Dialled {
+    #[default]
+    Never,
+    Line(Arc<Line>),
+    Failed(Instant, DialError),
+}
+
+/// What a title is, from upstream.
+#[derive(Debug)]
+pub(crate) struct Learnt {
+    pub(crate) shape: Shape,
+    pub(crate) manifest: Manifest,
+    pub(crate) bytes: bytes::Bytes,
+}
+
+/// A node upstream that did not do what it was asked to.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error("refused: {0}")]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("no answer in time")]
+    Silent,
+}
+
+impl Pool {
+    pub(crate) fn new(endpoint: Endpoint, progress: Duration) -> Self {
+        Self { endpoint, progress, lines: Mutex::default() }
+    }
+
+    /// The connection to a node, dialled if need be.
+    pub(crate) async fn line(&self, to: Upstream) -> Result<Arc<Line>, UpstreamError> {
+        let slot = self.slot(to);
+        let mut dialled = slot.lock().await;
+        match &*dialled {
+            Dialled::Line(line) if line.is_open() => return Ok(Arc::clone(line)),
+            Dialled::Failed(when, error) if when.elapsed() < REDIAL => return Err(error.clone().into()),
+            Dialled::Never | Dialled::Line(_) | Dialled::Failed(..) => {}
+        }
+        match self.endpoint.dial(to.address, to.peer, DIAL).await {
+            Ok((connection, inbox)) => {
+                let line = Arc::new(Line::new(connection, inbox));
+                *dialled = Dialled::Line(Arc::clone(&line));
+                Ok(line)
+            }
+            Err(error) => {
+                if matches!(error.why, DialWhy::Certificate(_) | DialWhy::Claim(_)) {
+                    warn!(address = %to.address, why = %error.why, "a source is not who it should be");
+                }
+                *dialled = Dialled::Failed(Instant::now(), error.clone());
+                Err(error.into())
+            }
+        }
+    }
+
+    fn slot(&self, to: Upstream) -> Arc<Slot> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= MAX_LINES && !lines.contains_key(&to) {
+            // Whoever uses one right now holds on to it.
+            lines.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        Arc::clone(lines.entry(to).or_default())
+    }
+
+    /// Asks one node after another for a title until one knows it.
+    pub(crate) async fn learn(&self, title: &TitleName, upstream: &[Upstream]) -> Result<Learnt, Refusal> {
+        let mut refusal = Refusal::Upstream;
+        for from in upstream {
+            match self.learn_from(title, *from).await {
+                Ok(learnt) => return Ok(learnt),
+                Err(error) => {
+                    debug!(%title, address = %from.address, %error, "a title cannot be learnt here");
+                    // Somebody who answers knows better than nobody.
+                    if let UpstreamError::Refused(why @ Refusal::NoSuchTitle) = error {
+                        refusal = why;
+                    }
+                }
+            }
+        }
+        Err(refusal)
+    }
+
+    async fn learn_from(&self, title: &TitleName, from: Upstream) -> Result<Learnt, UpstreamError> {
+        let line = self.line(from).await?;
+        let opened = line.open(title).await?;
+        if opened.manifest_length > media::manifest::MAX_MANIFEST_BYTES {
+            let max = media::manifest::MAX_MANIFEST_BYTES;
+            return Err(RequestError::TooLong { length: opened.manifest_length, max }.into());
+        }
+        let expect = Expect::Exactly { length: opened.manifest_length, hash: opened.manifest_hash };
+        let request = StreamRequest::Manifest(title.clone());
+        let bytes = line.connection().request(&request, expect, MANIFEST).await?.bytes;
+        let manifest = match Manifest::parse(&bytes) {
+            Ok(manifest) if manifest.title == *title => manifest,
+            Ok(_) => return Err(Refusal::Damaged.into()),
+            Err(error) => {
+                warn!(%title, %error, "a manifest from upstream cannot be believed");
+                return Err(Refusal::Damaged.into());
+            }
+        };
+        Ok(Learnt { shape: Shape::new(&opened, &manifest, from), manifest, bytes })
+    }
+
+    /// Asks one node after another what can be watched until one answers.
+    pub(crate) async fn titles(&self, upstream: &[Upstream]) -> Result<Vec<TitleSummary>, Refusal> {
+        for from in upstream {
+            let told = async { self.line(*from).await?.titles().await };
+            match told.await {
+                Ok(titles) => return Ok(titles),
+                Err(error) => debug!(address = %from.address, %error, "no list of titles from here"),
+            }
+        }
+        Err(Refusal::Upstream)
+    }
+}
