@@ -114,3 +114,56 @@ fn area(plane: PlaneRef<'_>) -> u64 {
 fn to_f64(n: u64) -> f64 {
     n as f64
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+
+    /// A picture whose luma is given by a formula.
+    fn picture(width: u32, height: u32, luma: impl Fn(u32, u32) -> u8) -> Picture {
+        let mut picture = Picture::new(width, height).unwrap();
+        let [y, ..] = picture.planes_mut();
+        for (row, samples) in (0..).zip(y.data.chunks_exact_mut(y.width)) {
+            for (column, sample) in (0..).zip(samples) {
+                *sample = luma(column, row);
+            }
+        }
+        picture
+    }
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-4, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn identical_pictures_are_perfect() {
+        let a = picture(33, 17, |x, y| (x * 7 + y * 13).to_le_bytes()[0]);
+        close(psnr_y(&a, &a).unwrap(), 100.0);
+        close(ssim_y(&a, &a).unwrap(), 1.0);
+    }
+
+    #[test]
+    fn a_shift_of_two_levels_is_42_11_db() {
+        let a = picture(64, 64, |_, _| 100);
+        let b = picture(64, 64, |_, _| 102);
+        close(psnr_y(&a, &b).unwrap(), 42.1102);
+        // Flat windows differ in luminance alone: (2ab + c1) / (a^2 + b^2 + c1).
+        close(ssim_y(&a, &b).unwrap(), 1.0 - 4.0 / 20_410.502_5);
+    }
+
+    #[test]
+    fn lost_detail_costs_structure() {
+        let sharp = picture(64, 64, |x, y| if (x / 2 + y / 2) % 2 == 0 { 60 } else { 180 });
+        let flat = picture(64, 64, |_, _| 120);
+        assert!(ssim_y(&sharp, &flat).unwrap() < 0.05);
+        close(psnr_y(&sharp, &flat).unwrap(), psnr(3600.0));
+    }
+
+    #[test]
+    fn pictures_of_different_sizes_are_not_compared() {
+        let a = Picture::new(16, 16).unwrap();
+        let b = Picture::new(16, 18).unwrap();
+        assert!(psnr_y(&a, &b).is_err() && ssim_y(&a, &b).is_err());
+    }
+}

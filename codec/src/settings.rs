@@ -72,6 +72,12 @@ impl FromStr for Preset {
 }
 
 /// Quantizers of all layers of a title.
+///
+/// One knob moves them together: the *quality*, which is the rate factor (CRF)
+/// of the Base encoder; 6 more halve the precision of every layer. The topmost
+/// layer's quantizer step is `152 * 2^((quality - 31) / 6)`, that of the lowest
+/// enhancement layer `2^(7/6)` times it, so that silver lies near the middle of
+/// bronze and gold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Rate factor of the Base encoder (x264 CRF, 0..=51).
@@ -80,32 +86,87 @@ pub struct Settings {
     pub quantizers: Vec<u8>,
 }
 
+/// VP9's quantizer step for each quantizer 0..=63 of libvpx (VP9 bitstream
+/// specification, `ac_qlookup` at libvpx's `quantizer_to_qindex`).
+const STEPS: [u16; 64] = [
+    4, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47, 51, 55, 59, 63, 67, 71, 75, 79, 83, 87, 91, 95, 99, 104, 112,
+    120, 128, 136, 144, 152, 164, 176, 188, 200, 215, 231, 247, 265, 285, 305, 329, 353, 380, 408, 440, 474,
+    510, 550, 593, 639, 689, 743, 801, 864, 933, 1007, 1087, 1173, 1267, 1369, 1479, 1628, 1828,
+];
+
 impl Settings {
     /// The knob's default.
     pub const DEFAULT_QUALITY: f32 = 30.0;
 
-    /// Settings for a quality (the Base's CRF, lower is better) and a number
-    /// of layers, Base included.
+    /// Lawful values of the knob; others are moved to the nearest one.
+    pub const QUALITIES: std::ops::RangeInclusive<f32> = 10.0..=46.0;
+
+    /// Settings for a quality (lower is better) and a number of layers, Base
+    /// included.
     pub fn for_quality(quality: f32, layers: usize) -> Self {
-        let crf = if quality.is_finite() { quality.clamp(10.0, 45.0) } else { Self::DEFAULT_QUALITY };
-        let top = (crf - 2.0).clamp(4.0, 60.0);
-        let first = (crf + 8.0).clamp(4.0, 62.0);
-        let enhancements = layers.saturating_sub(1);
-        let quantizers = (0..enhancements)
+        let quality = if quality.is_finite() { quality } else { Self::DEFAULT_QUALITY };
+        let crf = quality.clamp(*Self::QUALITIES.start(), *Self::QUALITIES.end());
+        let top = 152.0 * 2_f32.powf((crf - 31.0) / 6.0);
+        let enhancements = u8::try_from(layers.saturating_sub(1)).unwrap_or(u8::MAX);
+        // Distance of the lowest enhancement layer from the topmost, in sixths
+        // of an octave, shared evenly by the steps between them.
+        let distance = if enhancements > 2 { 10.0 } else { 7.0 };
+        let quantizers = (1..=enhancements)
             .map(|layer| {
-                let steps = u16::try_from(enhancements.saturating_sub(1).max(1)).unwrap_or(u16::MAX);
-                let step = u16::try_from(layer).unwrap_or(u16::MAX);
-                let share = if enhancements == 1 { 1.0 } else { f32::from(step) / f32::from(steps) };
-                nearest(first + (top - first) * share)
+                let steps = f32::from(enhancements.saturating_sub(1).max(1));
+                let above = f32::from(enhancements - layer);
+                nearest(top * 2_f32.powf(distance * above / steps / 6.0))
             })
             .collect();
         Self { crf, quantizers }
     }
 }
 
-/// The nearest of the quantizers 0..=63.
-fn nearest(value: f32) -> u8 {
-    (0..=63_u8)
-        .min_by(|&a, &b| (f32::from(a) - value).abs().total_cmp(&(f32::from(b) - value).abs()))
-        .unwrap_or(63)
+impl Default for Settings {
+    /// Three layers at the default quality.
+    fn default() -> Self {
+        Self::for_quality(Self::DEFAULT_QUALITY, 3)
+    }
+}
+
+/// The quantizer whose step is nearest, as a ratio.
+fn nearest(step: f32) -> u8 {
+    let off = |(_, candidate): &(u8, u16)| (f32::from(*candidate) / step).log2().abs();
+    (0..).zip(STEPS).min_by(|a, b| off(a).total_cmp(&off(b))).map_or(0, |(quantizer, _)| quantizer)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_knob_moves_every_layer() {
+        let table = [(10.0, [6, 2]), (26.0, [33, 20]), (30.0, [40, 28]), (34.0, [46, 35]), (46.0, [63, 54])];
+        for (quality, quantizers) in table {
+            assert_eq!(Settings::for_quality(quality, 3).quantizers, quantizers, "{quality}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_layers_and_any_knob_is_lawful() {
+        assert_eq!(Settings::for_quality(30.0, 1).quantizers, [0_u8; 0]);
+        assert_eq!(Settings::for_quality(30.0, 2).quantizers, [28]);
+        assert_eq!(Settings::for_quality(30.0, 4).quantizers, [45, 37, 28]);
+        for quality in [f32::NAN, f32::INFINITY, -5.0, 1e9] {
+            let settings = Settings::for_quality(quality, 8);
+            assert!(Settings::QUALITIES.contains(&settings.crf));
+            assert!(settings.quantizers.iter().all(|&quantizer| quantizer <= 63));
+            assert!(settings.quantizers.is_sorted_by(|below, above| below >= above));
+        }
+    }
+
+    #[test]
+    fn presets_are_read_as_they_are_written() {
+        for preset in Preset::ALL {
+            assert_eq!(preset.to_string().parse(), Ok(preset));
+        }
+        let unknown = "medium".parse::<Preset>().unwrap_err();
+        assert_eq!(unknown.to_string(), "no preset \"medium\": fast, default and best exist");
+    }
 }

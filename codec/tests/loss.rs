@@ -198,3 +198,18 @@ fn a_key_frame_of_another_size_is_refused() {
     let error = LayerDecoder::new(&ladder, &[]).unwrap_err();
     assert_eq!(error, CodecError::LayerCount { what: "key frames", expected: 2, found: 0 });
 }
+
+#[test]
+fn a_frame_hidden_behind_another_is_not_decoded() {
+    let mut rig = rig(&[2, 1, 1]);
+    let (_, larger) = encoder(4096, 2048, &[1, 1], Preset::Fast);
+    for picture in 0..6 {
+        if picture == 0 {
+            rig.start(2);
+        }
+        // Left to itself, libvpx would go on to the key frame and its size.
+        let mut frames = rig.frames(0, picture);
+        frames[1].extend_from_slice(&larger.keys()[0]);
+        rig.expect((0, picture), &some(&frames), GOLD);
+    }
+}

@@ -15,6 +15,8 @@ use vpx_sys::{
 pub(crate) struct Decoder {
     context: Box<vpx_codec_ctx_t>,
     size: (u32, u32),
+    /// The frame with its index, as libvpx gets it.
+    indexed: Vec<u8>,
 }
 
 // SAFETY: a libvpx context has no tie to the thread that made it; it is only
@@ -41,7 +43,7 @@ impl Decoder {
         checked("vpx_codec_dec_init", code, None)?;
         // SAFETY: initialised by the successful call above.
         let context = unsafe { context.assume_init() };
-        Ok(Self { context, size })
+        Ok(Self { context, size, indexed: Vec::new() })
     }
 
     /// Decodes the grey key frame, after which every reference is filled and
@@ -72,11 +74,12 @@ impl Decoder {
     }
 
     fn decode(&mut self, data: &[u8]) -> Result<PictureRef<'_>, CodecError> {
-        let length = c_uint::try_from(data.len())
-            .map_err(|_| FrameError::TooLarge { found: data.len(), bound: usize::MAX })?;
+        self.index(data)?;
+        let length = c_uint::try_from(self.indexed.len()).unwrap_or(0);
         // SAFETY: libvpx reads `length` bytes and keeps no pointer to them.
-        let code =
-            unsafe { vpx_codec_decode(&raw mut *self.context, data.as_ptr(), length, ptr::null_mut(), 0) };
+        let code = unsafe {
+            vpx_codec_decode(&raw mut *self.context, self.indexed.as_ptr(), length, ptr::null_mut(), 0)
+        };
         checked("vpx_codec_decode", code, Some(&mut self.context))?;
         let mut iterator = ptr::null();
         // SAFETY: the iterator belongs to this context; the image and its
@@ -86,6 +89,24 @@ impl Decoder {
             let image = vpx_codec_get_frame(&raw mut *self.context, &raw mut iterator);
             borrow(image, self.size)
         }
+    }
+
+    /// Appends a superframe index of one frame (VP9 bitstream specification,
+    /// annex B).
+    ///
+    /// Without it libvpx takes bytes left over after a frame for another one,
+    /// whose header nobody has checked.
+    fn index(&mut self, data: &[u8]) -> Result<(), FrameError> {
+        const ONE_FRAME_OF_4_SIZE_BYTES: u8 = 0b1101_1000;
+        let bound = frame_header::byte_bound(self.size);
+        let size =
+            u32::try_from(data.len()).map_err(|_| FrameError::TooLarge { found: data.len(), bound })?;
+        self.indexed.clear();
+        self.indexed.extend_from_slice(data);
+        self.indexed.push(ONE_FRAME_OF_4_SIZE_BYTES);
+        self.indexed.extend_from_slice(&size.to_le_bytes());
+        self.indexed.push(ONE_FRAME_OF_4_SIZE_BYTES);
+        Ok(())
     }
 }
 
