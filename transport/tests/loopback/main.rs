@@ -3,4 +3,5 @@
 
 mod payloads;
 mod rig;
+mod rude;
 mod strangers;

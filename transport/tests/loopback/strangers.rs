@@ -104,18 +104,6 @@ async fn nobody_there_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn whoever_knocks_and_says_nothing_is_forgotten() {
-    let rig = Rig::new();
-    let node = rig.member("base-1", Role::Node);
-    let address = node.local_address().unwrap();
-    let mute = rig.viewer();
-    let dialling = tokio::spawn(async move { mute.dial(address, None, PATIENCE).await });
-    let arrival = node.accept().await.unwrap();
-    assert_eq!(arrival.establish(Duration::ZERO).await.unwrap_err(), AcceptError::Timeout);
-    assert!(dialling.await.unwrap().is_err());
-}
-
-#[tokio::test]
 async fn a_second_greeting_ends_the_conversation() {
     let rig = Rig::new();
     let ((viewer, _kept), (_node, mut inbox)) = rig.pair("base-1").await;
