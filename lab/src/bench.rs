@@ -3,10 +3,16 @@
 //! reports print as tables and serialise as JSON.
 
 pub mod bjontegaard;
+pub mod combine;
+pub mod encode;
 mod error;
 pub mod machine;
+pub(crate) mod ours;
+pub mod rate;
 pub mod score;
+pub mod stats;
 pub mod table;
+pub mod tiers;
 pub mod x264;
 pub mod yuv;
 
@@ -15,3 +21,6 @@ pub use machine::Machine;
 
 /// Where a bench tells people how far it is: one line without a line break.
 pub type Say<'a> = &'a mut dyn FnMut(&str);
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 
 use crate::bench::bjontegaard::CurveError;
 use crate::bench::yuv::YuvError;
-use std::path::PathBuf;
+use crate::stored::StoredError;
+use std::path::{Path, PathBuf};
 
 /// A bench ended without a result. Temporary files are gone; nothing else was
 /// touched.
@@ -63,6 +64,15 @@ pub enum BenchError {
     /// The codec refused a picture.
     #[error("the codec failed")]
     Codec(#[from] codec::CodecError),
+    /// Our encoder failed.
+    #[error("our encoder failed")]
+    Encode(#[from] encoder::EncodeError),
+    /// The player's pipeline failed.
+    #[error("the player's pipeline failed")]
+    Play(#[from] player::pipeline::bench::PipelineError),
+    /// A title that we made cannot be brought back to pictures.
+    #[error("the title cannot be decoded")]
+    Stored(#[from] StoredError),
     /// A setting that makes no sense.
     #[error("{0}")]
     Setting(String),
@@ -73,6 +83,11 @@ impl BenchError {
         Self::File { what, path: path.into(), source }
     }
 
+    /// Says whose pictures an error is about.
+    pub(crate) fn pictures(whose: &Path) -> impl Fn(YuvError) -> Self {
+        move |source| Self::Pictures { what: whose.display().to_string(), source }
+    }
+
     /// What the person at the terminal can do about it, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -80,6 +95,7 @@ impl BenchError {
                 Some(format!("apt-get install {program}, or let `./x bench` do it"))
             }
             Self::File { .. } => Some("TMPDIR names the folder for temporary files".to_owned()),
+            Self::Encode(error) => error.hint().map(ToString::to_string),
             _ => None,
         }
     }

@@ -34,6 +34,17 @@ impl Meter {
         Ok(())
     }
 
+    /// Adds what another meter saw.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            pictures: self.pictures + other.pictures,
+            decibels: self.decibels + other.decibels,
+            squares: self.squares + other.squares,
+            similarity: self.similarity + other.similarity,
+        }
+    }
+
     /// Number of pictures so far.
     pub fn pictures(&self) -> u32 {
         self.pictures
@@ -61,9 +72,10 @@ mod tests {
         let mut off = grey.clone();
         off.planes_mut().into_iter().take(1).for_each(|luma| luma.data.fill(138));
 
-        let mut meter = Meter::default();
-        meter.add(&grey, &grey).unwrap();
-        meter.add(&grey, &off).unwrap();
+        let (mut first, mut second) = (Meter::default(), Meter::default());
+        first.add(&grey, &grey).unwrap();
+        second.add(&grey, &off).unwrap();
+        let meter = first.plus(second);
         let score = meter.score();
         // Errors of 0 and 10 squared: 100 dB and 28.13 dB; together 31.14 dB.
         assert!((score.psnr_y - f64::midpoint(100.0, 28.130_803_6)).abs() < 1e-6, "{score:?}");

@@ -91,12 +91,12 @@ pub fn kbit(bytes: u64, seconds: f64) -> f64 {
 }
 
 fn compare(source: &Path, coded: &Path) -> Result<Meter, BenchError> {
-    let wrap = |error| BenchError::Pictures { what: source.display().to_string(), source: error };
+    let wrap = BenchError::pictures(source);
     let file = File::open(source).map_err(|error| BenchError::file("opening", source, error))?;
-    let mut pictures = Reader::new(file).map_err(wrap)?;
+    let mut pictures = Reader::new(file).map_err(&wrap)?;
     let mut film = Film::open(coded)?;
     let mut meter = Meter::default();
-    while let (Some(source), Some(decoded)) = (pictures.picture().map_err(wrap)?, film.picture()?) {
+    while let (Some(source), Some(decoded)) = (pictures.picture().map_err(&wrap)?, film.picture()?) {
         meter.add(&source, &decoded)?;
     }
     Ok(meter)

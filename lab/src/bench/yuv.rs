@@ -2,12 +2,14 @@
 
 use crate::bench::BenchError;
 use codec::{CodecError, Picture};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// The longest line that a stream may hold, in bytes.
 const MAX_LINE: u64 = 512;
+/// What stands before a picture.
+const FRAME: &[u8] = b"FRAME\n";
 
 /// What a stream says about its pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +112,18 @@ impl<R: Read> Reader<R> {
     }
 }
 
+impl<R: Read + Seek> Reader<R> {
+    /// Passes over pictures of a stream that [`Writer`] wrote.
+    pub fn skip(&mut self, pictures: u64) -> Result<(), YuvError> {
+        let picture = Picture::new(self.header.width, self.header.height)?;
+        let samples = picture.planes().iter().map(|plane| plane.width() * plane.height()).sum::<usize>();
+        let length = u64::try_from(FRAME.len() + samples).unwrap_or(u64::MAX);
+        let far = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        let offset = pictures.checked_mul(length).and_then(|offset| i64::try_from(offset).ok());
+        Ok(self.input.seek_relative(offset.ok_or_else(far)?)?)
+    }
+}
+
 fn line(input: &mut impl BufRead) -> Result<String, YuvError> {
     let mut bytes = Vec::new();
     input.take(MAX_LINE).read_until(b'\n', &mut bytes)?;
@@ -132,7 +146,7 @@ impl<W: Write> Writer<W> {
 
     /// Appends a picture of the header's size.
     pub fn picture(&mut self, picture: &Picture) -> Result<(), YuvError> {
-        self.0.write_all(b"FRAME\n")?;
+        self.0.write_all(FRAME)?;
         for plane in picture.planes() {
             plane.rows().try_for_each(|row| self.0.write_all(row))?;
         }
@@ -227,6 +241,20 @@ mod tests {
         assert_eq!(reader.header().pictures_a_second(), 30);
         assert_eq!(reader.picture().unwrap(), Some(picture));
         assert_eq!(reader.picture().unwrap(), None);
+    }
+
+    #[test]
+    fn pictures_can_be_passed_over() {
+        let grey = |luma| {
+            let mut picture = Picture::new(3, 2).unwrap();
+            picture.planes_mut().into_iter().take(1).for_each(|plane| plane.data.fill(luma));
+            picture
+        };
+        let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+        (0..5).for_each(|luma| writer.picture(&grey(luma)).unwrap());
+        let mut reader = Reader::new(std::io::Cursor::new(writer.finish().unwrap())).unwrap();
+        reader.skip(3).unwrap();
+        assert_eq!(reader.picture().unwrap(), Some(grey(3)));
     }
 
     #[test]
