@@ -37,6 +37,8 @@ async fn a_title_plays_in_gold_bit_for_bit_to_its_end() {
     assert_eq!(report.mismatches, []);
     assert_eq!(report.freezes, []);
     assert!(report.ended);
+    let sound = report.sound.as_millis();
+    assert!((3_950..=4_050).contains(&sound), "{sound} ms of sound");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -163,3 +163,122 @@ fn hash_into(hasher: &mut Hasher, picture: PictureRef<'_>) {
         plane.rows().for_each(|row| hasher.update(row));
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+    use codec::Picture;
+    use media::manifest::{Color, Made, Ratio};
+    use media::{BlockInfo, LayerInfo};
+
+    /// Blocks of two grey pictures; every quality has the same hash.
+    fn manifest(blocks: u64) -> Arc<Manifest> {
+        let mut hasher = Hasher::new();
+        (0..2).for_each(|_| grey().hash_into(&mut hasher));
+        let layer = LayerInfo {
+            factor: 1,
+            width: 16,
+            height: 16,
+            codec: "lenh".into(),
+            file: "f".into(),
+            init: vec![0],
+            delay: 0,
+            sync_every: None,
+            halves: false,
+        };
+        let block = |index: u64| BlockInfo {
+            start: index * 2,
+            duration: 2,
+            frames: 2,
+            base_hash: hasher.finish(),
+            quality_hashes: vec![hasher.finish(); 2],
+            chunks: Vec::new(),
+        };
+        Arc::new(Manifest {
+            version: 1,
+            title: "t".parse().unwrap(),
+            width: 16,
+            height: 16,
+            frame_rate: Ratio { num: 25, den: 1 },
+            timescale: 25,
+            duration: blocks * 2,
+            color: Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 },
+            pixel_aspect: Ratio { num: 1, den: 1 },
+            made: Made {
+                by: "test".into(),
+                preset: "fast".into(),
+                crf_centi: 0,
+                quantizers: vec![0],
+                block_ms: 80,
+            },
+            audio: None,
+            layers: vec![layer.clone(), layer],
+            blocks: (0..blocks).map(block).collect(),
+        })
+    }
+
+    fn grey() -> Picture {
+        Picture::new(16, 16).unwrap()
+    }
+
+    fn slot(block: u32, pictures: u32) -> Slot {
+        let start = u64::from(block) * 80_000_000;
+        Slot {
+            start,
+            end: start + 80_000_000,
+            show_from: start,
+            block,
+            pictures,
+            key_only: false,
+            title_start: Span::from_nanos(start),
+        }
+    }
+
+    #[test]
+    fn a_whole_block_at_one_quality_is_compared() {
+        let mut tally = Tally::new(manifest(2), true);
+        let picture = grey();
+        assert_eq!(tally.shown(&slot(0, 2), Quality(1), Some(picture.view())), None);
+        let checked = tally.shown(&slot(0, 2), Quality(1), Some(picture.view()));
+        assert_eq!(checked, Some(Checked { block: 0, quality: Quality(1), ok: true }));
+        let mut wrong = grey();
+        wrong.planes_mut()[1].data[5] ^= 1;
+        tally.shown(&slot(1, 2), Quality(2), Some(picture.view()));
+        let checked = tally.shown(&slot(1, 2), Quality(2), Some(wrong.view()));
+        assert_eq!(checked, Some(Checked { block: 1, quality: Quality(2), ok: false }));
+        tally.end();
+        let report = tally.report();
+        assert_eq!((report.blocks_checked, report.blocks_unchecked), (2, 0));
+        assert_eq!(report.mismatches, [(1, Quality(2))]);
+        assert_eq!(report.at_quality, [Span::from_millis(80), Span::from_millis(80)]);
+        assert_eq!((report.frames_shown, report.frames_expected, report.frames_dropped), (4, 4, 0));
+    }
+
+    #[test]
+    fn mixed_and_partial_blocks_are_not_compared() {
+        let mut tally = Tally::new(manifest(3), true);
+        let picture = grey();
+        tally.shown(&slot(0, 2), Quality(2), Some(picture.view()));
+        assert_eq!(tally.shown(&slot(0, 2), Quality(1), Some(picture.view())), None);
+        // Entered at its second picture.
+        assert_eq!(tally.shown(&slot(1, 1), Quality(2), Some(picture.view())), None);
+        tally.leave();
+        assert_eq!(tally.report().blocks_unchecked, 2);
+        assert_eq!(tally.report().frames_expected, 3);
+    }
+
+    #[test]
+    fn skipped_pictures_and_blocks_are_expected_and_dropped() {
+        let mut tally = Tally::new(manifest(5), false);
+        tally.shown(&slot(0, 2), Quality(1), None);
+        tally.shown(&slot(3, 2), Quality(1), None);
+        // Block 3 is left by a seek: its second picture was not due.
+        tally.leave();
+        tally.shown(&slot(1, 2), Quality(1), None);
+        tally.end();
+        let report = tally.report();
+        assert_eq!((report.frames_shown, report.frames_expected, report.frames_dropped), (3, 9, 6));
+        assert_eq!((report.blocks_checked, report.blocks_unchecked), (0, 0));
+    }
+}

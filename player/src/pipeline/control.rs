@@ -112,7 +112,8 @@ impl Control {
             Command::Block(block) => {
                 // The owner may have asked for a seek before it sent this.
                 self.flush_if_asked();
-                if block.serial != self.serial || self.pending.len() >= MAX_PENDING {
+                let stale = block.serial != self.serial || self.supply == Supply::Closed;
+                if stale || self.pending.len() >= MAX_PENDING {
                     tracing::debug!(block = block.block, serial = block.serial, "a stale block was dropped");
                     return;
                 }

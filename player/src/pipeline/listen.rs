@@ -13,6 +13,7 @@ use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
+use media::Span;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,6 +70,7 @@ pub(crate) fn attach(
     let screen = Arc::new(Screen::default());
     hear_bus(pipeline, shared)?;
     hear_source(front, shared);
+    hear_sound(sinks, shared);
     match sinks.video.downcast_ref::<gst_app::AppSink>() {
         Some(sink) => hear_app_sink(sink, shared),
         None => hear_window(front, sinks, shared, &screen),
@@ -114,6 +116,16 @@ fn hear_source(front: &Front, shared: &Arc<Shared>) {
     });
 }
 
+fn hear_sound(sinks: &Sinks, shared: &Arc<Shared>) {
+    let Some(pad) = sinks.sound.as_ref().and_then(|sink| sink.static_pad("sink")) else { return };
+    let shared = shared.clone();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        let length = info.buffer().and_then(|buffer| buffer.duration());
+        shared.watch.heard(Span::from_nanos(length.map_or(0, gst::ClockTime::nseconds)));
+        gst::PadProbeReturn::Ok
+    });
+}
+
 fn hear_app_sink(sink: &gst_app::AppSink, shared: &Arc<Shared>) {
     let shared = shared.clone();
     let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(move |sink| {
@@ -143,30 +155,61 @@ fn hear_window(front: &Front, sinks: &Sinks, shared: &Arc<Shared>, screen: &Arc<
     pad.add_probe(gst::PadProbeType::EVENT_UPSTREAM, move |_, info| {
         let now = Instant::now();
         let Some(event) = info.event() else { return gst::PadProbeReturn::Ok };
-        match event.view() {
-            gst::EventView::Qos(qos) => {
-                let (_, _, _, running) = qos.get();
-                for (at, buffer) in running.map(|running| screen.shown(running, now)).unwrap_or_default() {
-                    shared.watch.shown(&buffer, at);
-                }
-                shared.wake();
-                gst::PadProbeReturn::Drop
+        if let gst::EventView::Qos(qos) = event.view() {
+            let (_, _, _, running) = qos.get();
+            for (at, buffer) in running.map(|running| screen.shown(running, now)).unwrap_or_default() {
+                shared.watch.shown(&buffer, at);
             }
-            gst::EventView::Navigation(_) => {
-                if let Ok(gst_video::NavigationEvent::KeyPress { key, .. }) =
-                    gst_video::NavigationEvent::parse(event)
-                    && let Some(key) = UserKey::from_name(&key)
-                {
-                    shared.events.send(PipelineEvent::Key(key));
-                }
-                gst::PadProbeReturn::Drop
-            }
-            _ => gst::PadProbeReturn::Ok,
+            shared.wake();
+            // Nobody before the sink may drop pictures because of it.
+            return gst::PadProbeReturn::Drop;
         }
+        if let Some(key) = pressed(event) {
+            shared.events.send(PipelineEvent::Key(key));
+        }
+        gst::PadProbeReturn::Ok
     });
+}
+
+/// The key that a navigation event speaks of, if it has a meaning.
+fn pressed(event: &gst::EventRef) -> Option<UserKey> {
+    match gst_video::NavigationEvent::parse(event) {
+        Ok(gst_video::NavigationEvent::KeyPress { key, .. }) => UserKey::from_name(&key),
+        _ => None,
+    }
 }
 
 fn running_time(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime> {
     let segment = pad.sticky_event::<gst::event::Segment>(0)?;
     segment.segment().downcast_ref::<gst::ClockTime>()?.to_running_time(buffer.pts()?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_as_navigation_events() {
+        gst::init().unwrap();
+        let event = |name: &str| gst_video::NavigationEvent::new_key_press(name).build();
+        assert_eq!(pressed(&event("Left")), Some(UserKey::SeekBack));
+        assert_eq!(pressed(&event("F1")), None);
+        assert_eq!(pressed(&gst::event::Eos::new()), None);
+    }
+
+    #[test]
+    fn the_first_picture_came_as_much_earlier_as_it_was_due() {
+        gst::init().unwrap();
+        let screen = Screen::default();
+        let time = gst::ClockTime::from_mseconds;
+        [0, 40, 80].into_iter().for_each(|due| screen.coming(time(due), gst::Buffer::new()));
+        let now = Instant::now() + Duration::from_secs(1);
+        let shown: Vec<Instant> = screen.shown(time(40), now).into_iter().map(|shown| shown.0).collect();
+        assert_eq!(shown, [now.checked_sub(Duration::from_millis(40)).unwrap(), now]);
+        assert_eq!(screen.shown(time(80), now).len(), 1);
+        screen.coming(time(120), gst::Buffer::new());
+        screen.clear();
+        assert_eq!(screen.shown(time(200), now), []);
+    }
 }

@@ -159,6 +159,8 @@ pub struct MeterReport {
     /// Blocks that could not be compared: entered in the middle, left early, or
     /// shown at more than one quality.
     pub blocks_unchecked: u64,
+    /// How much sound was played.
+    pub sound: Span,
     /// Whether the film was shown to its end.
     pub ended: bool,
 }

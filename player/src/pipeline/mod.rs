@@ -174,8 +174,9 @@ impl Pipeline {
     /// Stops and frees everything; waits for GStreamer's threads, five seconds
     /// at most, so call it where waiting is allowed.
     pub fn stop(mut self) -> MeterReport {
+        let now = std::time::Instant::now();
         self.halt();
-        self.shared.report()
+        self.shared.report(now)
     }
 
     fn halt(&mut self) {

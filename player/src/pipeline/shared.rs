@@ -10,6 +10,7 @@ use media::Span;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What the owner sends to the thread in order.
 #[derive(Debug)]
@@ -159,7 +160,9 @@ impl Shared {
         }
     }
 
-    pub(crate) fn report(&self) -> MeterReport {
-        self.watch.report(self.wants_play() && !self.ended.load(Ordering::SeqCst))
+    /// Everything measured up to `now`.
+    pub(crate) fn report(&self, now: Instant) -> MeterReport {
+        let playing = self.wants_play() && !self.ended.load(Ordering::SeqCst);
+        self.watch.report(playing.then_some(now))
     }
 }

@@ -35,6 +35,8 @@ struct Seen {
     check: bool,
     /// The title time of the picture on screen.
     position: Option<Span>,
+    /// How much sound was played.
+    sound: Span,
     /// The stream time at which the picture on screen ends, and when it came.
     last: Option<(u64, Span, Instant)>,
 }
@@ -55,6 +57,7 @@ impl Watch {
             tally: Tally::new(manifest.clone(), check),
             check,
             position: None,
+            sound: Span::ZERO,
             last: None,
         };
         Ok(Self { schedule, events, info, snapshots, origin: Instant::now(), seen: Mutex::new(seen) })
@@ -146,18 +149,25 @@ impl Watch {
         })
     }
 
-    /// Everything measured; `playing` tells whether more pictures were due.
-    pub(crate) fn report(&self, playing: bool) -> MeterReport {
+    /// A stretch of sound went to its sink.
+    pub(crate) fn heard(&self, length: Span) {
+        self.seen().sound += length;
+    }
+
+    /// Everything measured; `due` is when the measurement ended while more
+    /// pictures were due.
+    pub(crate) fn report(&self, due: Option<Instant>) -> MeterReport {
         let mut seen = self.seen();
-        if playing {
-            let now = self.time(Instant::now());
-            seen.meter.finish(now);
+        if let Some(due) = due {
+            let due = self.time(due);
+            seen.meter.finish(due);
         }
         MeterReport {
             freeze_count: seen.meter.count(),
             freeze_total: seen.meter.total(),
             freeze_longest: seen.meter.longest(),
             freezes: seen.meter.list().to_vec(),
+            sound: seen.sound,
             ..seen.tally.report()
         }
     }

@@ -38,12 +38,14 @@ fn colorimetry(color: Color) -> Option<gst_video::VideoColorimetry> {
     } else {
         gst_video::VideoColorRange::Range16_235
     };
-    if !color.full_range && [color.primaries, color.transfer, color.matrix].contains(&UNSPECIFIED) {
+    // A matrix of 0 means RGB, which 4:2:0 cannot be.
+    let unknown = [color.primaries, color.transfer, color.matrix].contains(&UNSPECIFIED) || color.matrix == 0;
+    if unknown && !color.full_range {
         return None;
     }
     Some(gst_video::VideoColorimetry::new(
         range,
-        gst_video::VideoColorMatrix::from_iso(u32::from(color.matrix)),
+        gst_video::VideoColorMatrix::from_iso(u32::from(color.matrix).max(1)),
         gst_video::VideoTransferFunction::from_iso(u32::from(color.transfer)),
         gst_video::VideoColorPrimaries::from_iso(u32::from(color.primaries)),
     ))
@@ -82,4 +84,45 @@ pub(super) fn write_picture(
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+
+    fn text(color: Color) -> Option<String> {
+        gst::init().unwrap();
+        colorimetry(color).map(|colorimetry| colorimetry.to_string())
+    }
+
+    #[test]
+    fn colours_are_carried_as_the_film_states_them() {
+        let color = Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 };
+        assert_eq!(text(color).as_deref(), Some("bt709"));
+        assert_eq!(text(Color { full_range: true, ..color }).as_deref(), Some("1:3:5:1"));
+        assert_eq!(text(Color { matrix: 2, ..color }), None);
+    }
+
+    #[test]
+    fn every_value_that_a_manifest_can_hold_gives_caps_that_are_read_back() {
+        for full_range in [false, true] {
+            for value in 0..=u8::MAX {
+                for color in [
+                    Color { full_range, primaries: value, transfer: 1, matrix: 1 },
+                    Color { full_range, primaries: 1, transfer: value, matrix: 1 },
+                    Color { full_range, primaries: 1, transfer: 1, matrix: value },
+                ] {
+                    gst::init().unwrap();
+                    let mut info = gst_video::VideoInfo::builder(gst_video::VideoFormat::I420, 64, 48);
+                    let colorimetry = colorimetry(color);
+                    if let Some(colorimetry) = &colorimetry {
+                        info = info.colorimetry(colorimetry);
+                    }
+                    let caps = info.build().unwrap().to_caps().unwrap();
+                    assert!(gst_video::VideoInfo::from_caps(&caps).is_ok(), "{color:?}");
+                }
+            }
+        }
+    }
 }
