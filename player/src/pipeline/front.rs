@@ -59,7 +59,6 @@ fn source(name: &str, caps: &gst::Caps) -> gst_app::AppSrc {
         .do_timestamp(false)
         .block(false)
         .max_bytes(0)
-        .handle_segment_change(true)
         .build()
 }
 

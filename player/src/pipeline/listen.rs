@@ -86,6 +86,9 @@ fn hear_bus(pipeline: &gst::Pipeline, shared: &Arc<Shared>) -> Result<(), Pipeli
             gst::MessageView::Eos(_) if shared.end_reached() => {
                 shared.events.send(PipelineEvent::EndOfStream);
             }
+            gst::MessageView::Error(error) if closed_window(&error.error()) => {
+                shared.events.send(PipelineEvent::Key(UserKey::Quit));
+            }
             gst::MessageView::Error(error) => {
                 let source = error.src().map(|source| source.name().to_string()).unwrap_or_default();
                 let text = format!("{source}: {}", error.error());
@@ -100,6 +103,11 @@ fn hear_bus(pipeline: &gst::Pipeline, shared: &Arc<Shared>) -> Result<(), Pipeli
         gst::BusSyncReply::Drop
     });
     Ok(())
+}
+
+/// Who closes the window wants to leave: sinks report it as a lost resource.
+fn closed_window(error: &gst::glib::Error) -> bool {
+    error.matches(gst::ResourceError::NotFound)
 }
 
 fn hear_source(front: &Front, shared: &Arc<Shared>) {

@@ -67,6 +67,17 @@ impl Sinks {
     }
 }
 
+impl Drop for Sinks {
+    fn drop(&mut self) {
+        // A window was opened before there was a pipeline to close it.
+        for sink in std::iter::once(&self.video).chain(&self.sound) {
+            if sink.set_state(gst::State::Null).is_err() {
+                tracing::debug!(sink = %sink.name(), "a sink did not stop");
+            }
+        }
+    }
+}
+
 fn headless_video(paced: bool) -> gst_app::AppSink {
     // A picture is handed over after the wait for its time, and taken at once.
     gst_app::AppSink::builder()

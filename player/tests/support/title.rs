@@ -9,6 +9,7 @@ use gstreamer_app as gst_app;
 use media::container::{self, AudioSample, BlockSamples, VideoSample};
 use media::manifest::{Audio, Color, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, Hasher, LayerInfo, Manifest};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub const FPS: u64 = 25;
@@ -19,7 +20,8 @@ pub struct Recipe {
     pub factors: &'static [u8],
     pub blocks: u64,
     pub frames: u64,
-    pub sound: bool,
+    /// The blocks that have sound; with none there is no track at all.
+    pub sound: Range<u64>,
 }
 
 pub struct Title {
@@ -215,7 +217,7 @@ impl Title {
         let blocks: Vec<Block> =
             (0..recipe.blocks).map(|index| encode_block(recipe, &ladder, index)).collect();
         let seconds = (recipe.blocks * recipe.frames) as f64 / FPS as f64;
-        let sound = recipe.sound.then(|| encode_sound(seconds));
+        let sound = (!recipe.sound.is_empty()).then(|| encode_sound(seconds));
         let mut manifest = manifest(recipe, &ladder, sound.as_ref());
         let (sps, pps) = parameter_sets(&blocks[0].base.avcc);
         for layer in 0..ladder.layers() {
@@ -279,7 +281,7 @@ fn samples(
     let ticks = |frame: u64| frame * u64::from(SAMPLE_RATE) / FPS;
     for (number, data) in (0..).zip(sound) {
         let pts = number * container::AAC_FRAME;
-        if (ticks(start)..ticks(end)).contains(&pts) {
+        if recipe.sound.contains(&index) && (ticks(start)..ticks(end)).contains(&pts) {
             let data = Bytes::from(data.clone());
             all[0].audio.push(AudioSample { pts, duration: container::AAC_FRAME, data });
         }
