@@ -193,6 +193,7 @@ impl Player {
             return;
         }
         self.seek_if_pending(now);
+        self.excuse_crowded();
         for action in self.sources.poll(now, self.layers_wished(), &self.config) {
             match action {
                 SourceAction::Dial(source) => self.emit(Output::Dial { source }),
@@ -206,6 +207,7 @@ impl Player {
         self.reask(now);
         let before = self.stepper.target();
         self.stepper.set_reachable(Quality(self.sources.reachable_layers()));
+        self.postpone_hopeless_trial(now);
         self.stepper.handle_timeout(now);
         self.judge_start(now);
         self.base_first(now);

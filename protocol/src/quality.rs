@@ -200,6 +200,14 @@ impl Stepper {
         self.hold_until = Some(now + hold);
     }
 
+    /// A trial is due that cannot succeed: it waits once more, and no chunk of
+    /// the next layer gets in the way of the others.
+    pub fn postpone_trial(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|when| when <= now) {
+            self.hold_until = Some(now + self.config.trial + self.config.trial);
+        }
+    }
+
     /// When [`Stepper::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.trial.is_some() || !self.is_rate_bound() {

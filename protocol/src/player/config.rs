@@ -24,6 +24,9 @@ pub struct PlayerConfig {
     /// A start that has not got its Base this long after asking looks at the
     /// rate and asks for what it carries: 500 ms.
     pub start_judgement: Span,
+    /// Base that is held before play begins on a link found narrow by that
+    /// judgement: 2 s. What was asked in vain still lies in the link's queues.
+    pub narrow_start: Span,
     /// How long before its first picture a block goes to the pipeline at the
     /// latest; what has not come by then is late: 350 ms.
     pub feed_margin: Span,
@@ -71,6 +74,7 @@ impl Default for PlayerConfig {
             connected_per_layer: 2,
             start_patience: Span::from_millis(300),
             start_judgement: Span::from_millis(500),
+            narrow_start: Span::from_secs(2),
             feed_margin: Span::from_millis(350),
             base_window: 4,
             enhancement_window: 4,

@@ -11,6 +11,15 @@ use crate::quality::RateMeter;
 use media::{BitRate, ByteCount, Layer, Span, Time};
 use std::collections::BTreeMap;
 
+/// How many times longer silence is borne on a crowded line.
+const CROWDED: u64 = 3;
+
+/// Answers to older probes than this many tell nothing about the round trip.
+const REMEMBERED_PROBES: u64 = 50;
+
+/// No longer round trip is believed, or patience would outlast the buffer.
+const LONGEST_ROUND_TRIP: Span = Span::from_secs(1);
+
 /// What the owner has to do about a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceAction {
@@ -41,9 +50,14 @@ struct Source {
     number: u32,
     /// When the first and the last probe since it was heard were sent.
     probes: Option<(Time, Time)>,
+    /// When the last probe of all was sent.
+    probed: Time,
     rate: RateMeter,
     open: u32,
     refuses: Vec<Layer>,
+    /// How many times longer than usual its silence is borne, because it may be
+    /// that of a line busy with others.
+    lenience: u64,
 }
 
 impl Source {
@@ -61,10 +75,11 @@ impl Source {
 
     /// When it becomes silent if nothing is heard. The clock starts with the
     /// first probe, so that a viewer who was asleep does not blame its sources,
-    /// and it waits for two round trips on a long line.
+    /// and it waits for two round trips on a long line and longer on a crowded
+    /// one, where the answer may stand in a queue.
     fn silence_at(&self, config: &PlayerConfig) -> Option<Time> {
         let (first, _) = self.probes?;
-        let patience = config.silent_after.saturating_sub(config.probe_every);
+        let patience = config.silent_after.saturating_mul(self.lenience).saturating_sub(config.probe_every);
         Some(first + patience.max(self.round_trip.saturating_mul(2)))
     }
 }
@@ -78,7 +93,6 @@ pub(crate) struct Sources {
     /// For each layer, who served it last.
     serving: Vec<Option<SourceId>>,
     total: RateMeter,
-    total_open: u32,
 }
 
 impl Sources {
@@ -94,13 +108,15 @@ impl Sources {
             round_trip: Span::ZERO,
             number: phase,
             probes: None,
+            probed: now,
             rate: RateMeter::new(now),
             open: 0,
             refuses: Vec::new(),
+            lenience: 1,
         };
         let known = order.iter().flatten().map(|id| (*id, fresh())).collect();
         let serving = vec![None; order.len()];
-        Self { known, order, serving, total: RateMeter::new(now), total_open: 0 }
+        Self { known, order, serving, total: RateMeter::new(now) }
     }
 
     pub(crate) fn connected(&mut self, now: Time, id: SourceId, round_trip: Span) -> bool {
@@ -117,13 +133,16 @@ impl Sources {
 
     /// A connection is gone, or a dial failed; tells whether the source was
     /// usable until now. It is dialled again a second after the last dial.
-    pub(crate) fn lost(&mut self, id: SourceId) -> bool {
+    pub(crate) fn lost(&mut self, now: Time, id: SourceId) -> bool {
         let Some(source) = self.known.get_mut(&id) else { return false };
         let was_up = source.usable();
         source.link = Link::Down;
         source.failed = true;
         source.silent = false;
         source.probes = None;
+        if was_up {
+            self.forget_rate(now);
+        }
         was_up
     }
 
@@ -136,16 +155,22 @@ impl Sources {
         source.probes = None;
         source.rate.add(now, bytes);
         self.total.add(now, bytes);
-        std::mem::take(&mut source.silent)
+        let back = std::mem::take(&mut source.silent);
+        if back {
+            self.note_busy(now);
+        }
+        back
     }
 
     /// An answer to a probe; tells whether a silent source is back.
-    pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32) -> bool {
-        if let Some(source) = self.known.get_mut(&id)
-            && source.number == number
-            && let Some((_, last)) = source.probes
-        {
-            source.round_trip = now - last;
+    pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32, config: &PlayerConfig) -> bool {
+        if let Some(source) = self.known.get_mut(&id) {
+            // Probes go out at equal distances, so the number tells the time.
+            let since = u64::from(source.number.wrapping_sub(number));
+            if since <= REMEMBERED_PROBES {
+                let took = (now - source.probed) + config.probe_every.saturating_mul(since);
+                source.round_trip = took.min(LONGEST_ROUND_TRIP);
+            }
         }
         self.heard(now, id, ByteCount(0))
     }
@@ -244,9 +269,33 @@ impl Sources {
             source.open = if opened { source.open.saturating_add(1) } else { source.open.saturating_sub(1) };
             source.rate.set_busy(now, source.open > 0);
         }
-        self.total_open =
-            if opened { self.total_open.saturating_add(1) } else { self.total_open.saturating_sub(1) };
-        self.total.set_busy(now, self.total_open > 0);
+        self.note_busy(now);
+    }
+
+    /// The line is busy while something is asked of somebody who is there.
+    fn note_busy(&mut self, now: Time) {
+        let busy = self.known.values().any(|source| source.open > 0 && source.usable());
+        self.total.set_busy(now, busy);
+    }
+
+    /// A source is gone: the time for which it was waited says nothing about
+    /// the line.
+    fn forget_rate(&mut self, now: Time) {
+        self.total = RateMeter::new(now);
+        self.note_busy(now);
+    }
+
+    /// Sources that leave a probe unanswered, and since when.
+    pub(crate) fn probed(&self) -> Vec<(SourceId, Time)> {
+        let probed = |(id, source): (&SourceId, &Source)| Some((*id, source.probes?.0));
+        self.known.iter().filter_map(probed).collect()
+    }
+
+    /// Whether a source's answer may stand in a queue behind what others send.
+    pub(crate) fn set_crowded(&mut self, id: SourceId, crowded: bool) {
+        if let Some(source) = self.known.get_mut(&id) {
+            source.lenience = if crowded { CROWDED } else { 1 };
+        }
     }
 
     /// The rate of everything that comes, while something is asked for.
@@ -294,6 +343,7 @@ impl Sources {
                     source.number = source.number.wrapping_add(1);
                     let first = source.probes.map_or(now, |(first, _)| first);
                     source.probes = Some((first, now));
+                    source.probed = now;
                     actions.push(SourceAction::Probe(*id, source.number));
                 }
             }
@@ -309,6 +359,9 @@ impl Sources {
                 }
                 actions.push(SourceAction::Dial(*id));
             }
+        }
+        if actions.iter().any(|action| matches!(action, SourceAction::Silent(..))) {
+            self.forget_rate(now);
         }
         actions
     }

@@ -66,8 +66,24 @@ impl Player {
     /// Whether a block with its Base held goes now: everything wanted is held,
     /// or there is no more time to wait for the rest.
     fn is_due(&self, now: Time, block: u32) -> bool {
+        if self.waits_for_base(block) {
+            return false;
+        }
         self.buffer.quality_of(block) >= self.stepper.wanted()
             || self.due_at(block).is_some_and(|when| when <= now)
+    }
+
+    /// Whether a start on a narrow link waits for more Base than one block.
+    fn waits_for_base(&self, block: u32) -> bool {
+        let Some((session, playback)) = self.session.as_ref().zip(self.playback.as_ref()) else {
+            return false;
+        };
+        let Some(last) = self.window().last().copied().filter(|_| playback.starting) else {
+            return false;
+        };
+        let held = (block..=last).take_while(|block| self.buffer.holds(*block, Layer::BASE)).last();
+        let ahead = held.map_or(Span::ZERO, |held| session.end(held).saturating_sub(session.start(block)));
+        held != Some(last) && ahead < playback.least_base
     }
 
     /// When the next block goes even without its enhancements.
@@ -167,7 +183,12 @@ impl Player {
         let fair = base.is_some_and(|slot| slot.held.is_none() && slot.open && !slot.troubled);
         if fair && self.sources.busy_time() >= self.config.start_patience {
             let carried = self.carried(block);
-            self.stepper.drop_to(now, carried);
+            if carried < self.stepper.target() {
+                self.stepper.drop_to(now, carried);
+                if let Some(playback) = &mut self.playback {
+                    playback.least_base = self.config.narrow_start;
+                }
+            }
         }
     }
 

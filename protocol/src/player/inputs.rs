@@ -34,7 +34,7 @@ impl Player {
                 }
             }
             Input::Alive { source, number } => {
-                if self.sources.alive(now, source, number) {
+                if self.sources.alive(now, source, number, &self.config) {
                     self.emit(Output::Event(Event::SourceUp { source }));
                 }
             }
@@ -88,7 +88,7 @@ impl Player {
 
     fn lose(&mut self, now: Time, source: SourceId) {
         let heard = self.sources.heard_at(source);
-        if self.sources.lost(source) {
+        if self.sources.lost(now, source) {
             self.emit(Output::Event(Event::SourceLost { source }));
             self.note_failure(now, source, heard);
         }
@@ -213,7 +213,9 @@ impl Player {
 
     fn end(&mut self, now: Time) {
         let Some(playback) = self.playback.as_ref().filter(|playback| playback.told_end) else { return };
-        if playback.rate < 0 {
+        if playback.pending.is_some() {
+            // The viewer has chosen already where to go.
+        } else if playback.rate < 0 {
             // Running backwards into the start turns into playing from it.
             self.seek(now, Span::ZERO, 1);
         } else {
@@ -242,6 +244,7 @@ impl Player {
                 playback.pending = Some((to, rate));
             }
             Command::Rate(rate) if rate != 0 => {
+                let rate = if rate == -1 { -2 } else { rate };
                 let rate = rate.clamp(-self.config.fastest, self.config.fastest);
                 let (to, current) = playback.pending.unwrap_or((playback.at(now), playback.rate));
                 if rate != current {

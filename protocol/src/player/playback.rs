@@ -15,6 +15,8 @@ pub(crate) struct Playback {
     pub(crate) next: Option<u32>,
     /// Whether the first block after a start or seek is still awaited.
     pub(crate) starting: bool,
+    /// How much Base a start waits for; more than a block on a narrow link.
+    pub(crate) least_base: Span,
     /// When that start or seek was.
     pub(crate) started: Time,
     /// Whether the viewer holds the picture still.
@@ -46,6 +48,7 @@ impl Playback {
             rate: 1,
             next: Some(session.block_at(from)),
             starting: true,
+            least_base: Span::ZERO,
             started: now,
             paused: false,
             wants: 0,
@@ -67,6 +70,7 @@ impl Playback {
             serial: self.serial.saturating_add(1),
             rate,
             paused: self.paused,
+            pending: self.pending,
             shown: self.shown,
             ..fresh
         };

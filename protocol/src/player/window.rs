@@ -79,7 +79,7 @@ impl Player {
     }
 
     fn fetch_enhancements(&mut self, now: Time, block: u32) {
-        let window = if self.is_roomy(block) { self.config.enhancement_window } else { 1 };
+        let window = if self.is_roomy() { self.config.enhancement_window } else { 1 };
         for layer in Layer::first(self.stepper.wanted().layers()).skip(1) {
             if self.requests.count(|r| r.layer != Layer::BASE && !r.hedge) >= window {
                 return;
@@ -94,12 +94,27 @@ impl Player {
         self.buffer.base_held_through(block, block.saturating_add(2).min(session.last()))
     }
 
-    /// Whether the rate seen leaves room for several requests beside Base. At
-    /// the start nothing is known against it.
-    fn is_roomy(&self, block: u32) -> bool {
-        let Some(session) = &self.session else { return false };
+    /// Whether the rate seen leaves room beside what is wanted. At the start
+    /// nothing is known against it.
+    pub(super) fn is_roomy(&self) -> bool {
+        let next = self.playback.as_ref().and_then(|playback| playback.next);
+        let Some((session, block)) = self.session.as_ref().zip(next) else { return true };
         let need = session.rate_of(block, self.stepper.wanted());
         self.sources.total_rate().is_none_or(|rate| rate >= percent(need, self.config.roomy_percent))
+    }
+
+    /// A source is not blamed for a slow line: one that barely carries what is
+    /// wanted, or on which somebody asked earlier is still delivering.
+    pub(super) fn excuse_crowded(&mut self) {
+        let narrow = !self.is_roomy();
+        for (id, since) in self.sources.probed() {
+            let slow = |request: &OpenRequest| {
+                let other = request.source != id && request.asked <= since;
+                other && self.sources.heard_at(request.source) > since
+            };
+            let crowded = narrow || self.requests.count(slow) > 0;
+            self.sources.set_crowded(id, crowded);
+        }
     }
 
     /// Whether the link was seen to carry `quality` with room to spare, over
@@ -114,6 +129,20 @@ impl Player {
         let one = percent(BitRate(session.rate_of(block, quality).0.saturating_sub(below.0)), spare);
         let source = self.sources.serving(top);
         enough && source.and_then(|id| self.sources.rate(id)).is_some_and(|rate| rate >= one)
+    }
+
+    /// A link that is busy most of the time with less than the next quality needs
+    /// will not carry it; that it is idle most of the time says nothing.
+    pub(super) fn postpone_hopeless_trial(&mut self, now: Time) {
+        let due = self.stepper.poll_timeout().is_some_and(|when| when <= now);
+        let Some(block) = self.playback.as_ref().and_then(|p| p.next).filter(|_| due) else { return };
+        let Some((session, rate)) = self.session.as_ref().zip(self.sources.total_rate()) else { return };
+        let current = self.stepper.target();
+        let next = Quality(current.layers().saturating_add(1));
+        let busy = rate < percent(session.rate_of(block, current), self.config.roomy_percent);
+        if busy && rate < session.rate_of(block, next) {
+            self.stepper.postpone_trial(now);
+        }
     }
 
     /// Asks for a chunk unless it is held, asked for, not to be asked for yet,
@@ -167,8 +196,12 @@ impl Player {
         }
     }
 
-    /// Doubles requests that are due soon and whose source is quiet.
+    /// Doubles requests that are due soon and whose source is quiet, unless the
+    /// line is what delays them.
     fn hedge(&mut self, now: Time) {
+        if !self.is_roomy() {
+            return;
+        }
         let due = |request: &OpenRequest| self.deadline_is_near(now, request.block);
         let quiet = |id: SourceId| self.sources.quiet_at(id, &self.config).is_some_and(|when| when <= now);
         let slow = self.requests.picked(|request| !request.hedge && quiet(request.source) && due(request));

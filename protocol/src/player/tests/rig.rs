@@ -14,8 +14,12 @@ pub(super) const E: SourceId = SourceId(4);
 
 /// Virtual time goes in steps of this length.
 const STEP: Span = Span::from_millis(5);
-/// Bytes of a stopped transfer that are under way already and arrive anyway.
-const UNDER_WAY: u64 = 16_000;
+/// The longest piece of a transfer.
+const PACKET: u64 = 1_200;
+/// Bytes that a connection may have in the link's queue, wanted or not.
+const IN_FLIGHT: u64 = 24_000;
+/// What the link's queue holds at most.
+const QUEUE: Span = Span::from_millis(750);
 
 pub(super) trait Millis {
     fn ms(self) -> Span;
@@ -45,8 +49,15 @@ struct Transfer {
     source: SourceId,
     key: (Layer, u32),
     starts: Time,
+    unsent: u64,
+    /// Sent and not yet through the link, or not sent.
     left: u64,
-    request: Option<RequestId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Piece(RequestId),
+    Alive(u32),
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +72,11 @@ pub(super) struct Rig {
     pub(super) outputs: Vec<(Time, Output)>,
     shape: Arc<TitleShape>,
     config: PlayerConfig,
-    transfers: Vec<Transfer>,
+    transfers: BTreeMap<RequestId, Transfer>,
+    /// What is under way on the link, first in, first out.
+    queue: VecDeque<(SourceId, Packet, u64)>,
+    credit: u64,
+    probed: Vec<(Time, SourceId, u32)>,
     mail: VecDeque<(Time, SourceId, Input)>,
     pub(super) open: BTreeMap<RequestId, (u32, Layer, SourceId)>,
     base: BTreeSet<u32>,
@@ -114,7 +129,10 @@ impl Rig {
             outputs: Vec::new(),
             shape: shape.clone(),
             config,
-            transfers: Vec::new(),
+            transfers: BTreeMap::new(),
+            queue: VecDeque::new(),
+            credit: 0,
+            probed: Vec::new(),
             mail: VecDeque::new(),
             open: BTreeMap::new(),
             base: BTreeSet::new(),
@@ -136,7 +154,9 @@ impl Rig {
     pub(super) fn kill(&mut self, id: SourceId) {
         self.node(id).alive = false;
         self.node(id).connected = false;
-        self.transfers.retain(|transfer| transfer.source != id);
+        self.transfers.retain(|_, transfer| transfer.source != id);
+        self.queue.retain(|(source, ..)| *source != id);
+        self.probed.retain(|(_, source, _)| *source != id);
         let lost = |(when, source, input): (Time, SourceId, Input)| match input {
             _ if source != id => Some((when, source, input)),
             Input::Connected { .. } => Some((when + 900.ms(), source, Input::Lost { source })),
@@ -224,33 +244,81 @@ impl Rig {
         }
     }
 
-    /// The link is shared evenly by the connections that have something to
-    /// send; within a connection Base goes first, then the earlier block.
+    /// One queue for all connections. Each fills it up to its window; within a
+    /// connection Base goes first, then the earlier block. What was stopped is
+    /// not sent any more, but what lies in the queue already takes its time.
     fn move_bytes(&mut self) {
-        let mut first: BTreeMap<SourceId, usize> = BTreeMap::new();
-        for (index, transfer) in self.transfers.iter().enumerate() {
-            let ready = transfer.starts <= self.now && self.nodes[usize::from(transfer.source.0)].alive;
-            let key = |t: &Transfer| (t.request.is_some(), t.key);
-            if ready
-                && first.get(&transfer.source).is_none_or(|best| key(transfer) < key(&self.transfers[*best]))
-            {
-                first.insert(transfer.source, index);
+        self.credit += self.link.0 / 8 * STEP.as_millis() / 1_000;
+        let mut came: BTreeMap<SourceId, u64> = BTreeMap::new();
+        let mut whole = Vec::new();
+        loop {
+            self.fill_queue();
+            let Some((source, packet, bytes)) = self.queue.front().copied() else {
+                self.credit = 0;
+                break;
+            };
+            if self.credit < bytes {
+                break;
+            }
+            self.credit -= bytes;
+            self.queue.pop_front();
+            *came.entry(source).or_default() += bytes;
+            let request = match packet {
+                Packet::Piece(request) => request,
+                Packet::Alive(number) => {
+                    self.mail.push_back((self.now, source, Input::Alive { source, number }));
+                    continue;
+                }
+            };
+            if let Some(transfer) = self.transfers.get_mut(&request) {
+                transfer.left -= bytes;
+                if transfer.left == 0 {
+                    self.transfers.remove(&request);
+                    whole.push((source, request));
+                }
             }
         }
-        let share = self.link.0 / 8 * STEP.as_millis() / 1_000 / (first.len().max(1) as u64);
-        for (source, index) in first {
-            let moved = share.min(self.transfers[index].left);
-            self.transfers[index].left -= moved;
-            self.put(Input::Heard { source, bytes: ByteCount(moved) });
-            let transfer = &self.transfers[index];
-            if transfer.left == 0
-                && let Some(request) = transfer.request
-            {
-                self.node(source).served += 1;
-                self.mail.push_back((self.now, source, Input::Arrived { request }));
+        for (source, bytes) in came {
+            self.put(Input::Heard { source, bytes: ByteCount(bytes) });
+        }
+        for (source, request) in whole {
+            self.node(source).served += 1;
+            self.mail.push_back((self.now, source, Input::Arrived { request }));
+        }
+    }
+
+    fn fill_queue(&mut self) {
+        let now = self.now;
+        let answered: Vec<_> = self.probed.extract_if(.., |(when, ..)| *when <= now).collect();
+        let alive = answered.into_iter().filter(|(_, source, _)| self.nodes[usize::from(source.0)].alive);
+        self.queue.extend(alive.map(|(_, source, number)| (source, Packet::Alive(number), 60)));
+        let mut in_flight = [0; 5];
+        for (source, _, bytes) in &self.queue {
+            in_flight[usize::from(source.0)] += bytes;
+        }
+        let mut queued: u64 = in_flight.iter().sum();
+        let room = (self.link.0 / 8 * QUEUE.as_millis() / 1_000).max(10 * PACKET);
+        loop {
+            let mut sent = false;
+            for (place, in_flight) in in_flight.iter_mut().enumerate() {
+                let ready =
+                    |t: &Transfer| usize::from(t.source.0) == place && t.unsent > 0 && t.starts <= self.now;
+                let first = self.transfers.iter_mut().filter(|(_, t)| ready(t)).min_by_key(|(_, t)| t.key);
+                let Some((request, transfer)) = first.filter(|_| self.nodes[place].alive) else { continue };
+                let bytes = transfer.unsent.min(PACKET);
+                if *in_flight + bytes > IN_FLIGHT || queued + bytes > room {
+                    continue;
+                }
+                transfer.unsent -= bytes;
+                *in_flight += bytes;
+                queued += bytes;
+                self.queue.push_back((transfer.source, Packet::Piece(*request), bytes));
+                sent = true;
+            }
+            if !sent {
+                return;
             }
         }
-        self.transfers.retain(|transfer| transfer.left > 0);
     }
 
     fn deliver(&mut self) {
@@ -293,7 +361,7 @@ impl Rig {
             Output::Probe { source, number } => {
                 let node = self.node(source);
                 if node.alive && node.connected {
-                    self.mail.push_back((soon, source, Input::Alive { source, number }));
+                    self.probed.push((soon, source, number));
                 }
             }
             Output::Request { request, source, block, layer, .. } => {
@@ -301,14 +369,7 @@ impl Rig {
             }
             Output::Cancel { request } => {
                 self.open.remove(&request);
-                for transfer in &mut self.transfers {
-                    if transfer.request == Some(request) {
-                        transfer.request = None;
-                        transfer.left = transfer.left.min(UNDER_WAY);
-                    }
-                }
-                let under_way = self.now;
-                self.transfers.retain(|t| t.request.is_some() || t.starts <= under_way);
+                self.transfers.remove(&request);
             }
             Output::Feed { block, quality, serial, .. } => {
                 assert_eq!(serial, self.pipe.serial, "fed for another seek");
@@ -352,7 +413,8 @@ impl Rig {
             self.mail.push_back((soon, source, Input::Failed { request, why }));
         } else if node.connected {
             let key = (layer, block);
-            self.transfers.push(Transfer { source, key, starts: soon, left: length, request: Some(request) });
+            let transfer = Transfer { source, key, starts: soon, unsent: length, left: length };
+            self.transfers.insert(request, transfer);
         }
     }
 
