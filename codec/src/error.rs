@@ -56,6 +56,10 @@ pub enum CodecError {
     /// `encode` before `start_block`.
     #[error("no block was started")]
     NoBlock,
+    /// libvpx made another grey key frame than before, so that blocks would not
+    /// decode with the stored one.
+    #[error("libvpx made a different key frame for the same settings")]
+    KeyChanged,
     /// libvpx refused.
     #[error("libvpx: {call}: {detail}")]
     Vpx {

@@ -12,7 +12,7 @@
 //! * down: 12 taps of sum 1024; `>> 2` after the rows, `(s + 2^17) >> 18`
 //!   after the columns.
 //!
-//! [`reference`] computes each sample by these formulas; [`up`] and [`down`]
+//! [`mod@reference`] computes each sample by these formulas; [`up`] and [`down`]
 //! run kernels over whole rows, compiled also for AVX2 and chosen at run time.
 
 mod down;
