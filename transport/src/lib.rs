@@ -19,6 +19,7 @@ mod settings;
 mod socket;
 mod tls;
 mod wire;
+pub mod yardstick;
 
 pub use connection::{Connection, Inbox};
 pub use endpoint::{Arrival, Endpoint};

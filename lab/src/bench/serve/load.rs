@@ -1,0 +1,190 @@
+//! Connections that ask, and whom they ask.
+
+use super::{Options, film, gigabits};
+use crate::bench::BenchError;
+use bytes::Bytes;
+use media::library::Library;
+use media::{ChunkId, Layer, Manifest, Quality, TitleName};
+use protocol::{ChunkRequest, Message, Open, PeerId, StreamRequest};
+use server::{Running, ServeConfig};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use transport::yardstick::{BareClient, BareServer};
+use transport::{Authority, Connection, Endpoint, EndpointConfig, Expect, Identity, Keys};
+
+/// How long anything but a turn may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What both sides share: keys, a library and what is in it.
+pub(super) struct Setup {
+    keys: PathBuf,
+    library: PathBuf,
+    manifest: Arc<Manifest>,
+    authority: Authority,
+    identity: Identity,
+}
+
+impl Setup {
+    pub(super) fn make(folder: &Path, options: &Options) -> Result<Self, BenchError> {
+        let keys = Keys::init(&folder.join("keys")).map_err(failed("keys"))?;
+        let name: PeerId = "origin".parse().map_err(failed("a name"))?;
+        let title: TitleName = "bench".parse().map_err(failed("a title"))?;
+        let library = folder.join("library");
+        let opened = Library::create(&library).map_err(failed("a library"))?;
+        let manifest = film::write(&opened, &title, options.chunks, options.chunk_bytes)?;
+        Ok(Self {
+            authority: keys.authority().map_err(failed("keys"))?,
+            identity: keys.identity(name).map_err(failed("keys"))?,
+            keys: keys.folder().to_owned(),
+            library,
+            manifest: Arc::new(manifest),
+        })
+    }
+}
+
+fn failed<E: Error>(what: &'static str) -> impl FnOnce(E) -> BenchError {
+    move |error| match error.source() {
+        Some(cause) => BenchError::Setting(format!("{what}: {error}: {cause}")),
+        None => BenchError::Setting(format!("{what}: {error}")),
+    }
+}
+
+/// Asks from all connections until the turn is over; what came, in Gbit/s.
+async fn turn<F, Ask>(connections: usize, options: &Options, asker: F) -> Result<f64, BenchError>
+where
+    F: Fn(usize, usize) -> Ask,
+    Ask: Future<Output = Option<u64>> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    let start = Instant::now();
+    for connection in 0..connections {
+        for lane in 0..options.open {
+            tasks.spawn(asker(connection, lane));
+        }
+    }
+    let mut bytes = 0_u64;
+    while let Some(sum) = tasks.join_next().await {
+        let broke = || BenchError::Setting("a connection broke during the bench".to_owned());
+        bytes = bytes.saturating_add(sum.ok().flatten().ok_or_else(broke)?);
+    }
+    Ok(gigabits(bytes, start.elapsed()))
+}
+
+/// Bare QUIC with its clients.
+pub(super) struct Bare {
+    _server: BareServer,
+    clients: Vec<BareClient>,
+}
+
+impl Bare {
+    pub(super) async fn start(setup: &Setup, options: &Options) -> Result<Self, BenchError> {
+        let payload = Bytes::from(film::chunk_bytes(0, options.chunk_bytes));
+        let server = BareServer::start(&setup.authority, &setup.identity, payload);
+        let server = server.map_err(failed("bare QUIC"))?;
+        let mut clients = Vec::new();
+        for _ in 0..options.connections {
+            let dialled = timeout(PATIENCE, BareClient::dial(&setup.authority, server.address())).await;
+            let dialled = dialled.map_err(failed("a connection"))?;
+            clients.push(dialled.map_err(failed("a connection"))?);
+        }
+        Ok(Self { _server: server, clients })
+    }
+
+    pub(super) async fn turn(&self, options: &Options) -> Result<f64, BenchError> {
+        let end = Instant::now() + options.turn;
+        turn(self.clients.len(), options, |connection, _| {
+            let client = self.clients.get(connection).cloned();
+            async move {
+                let client = client?;
+                let mut bytes = 0_u64;
+                while Instant::now() < end {
+                    let got = timeout(PATIENCE, client.discard()).await.ok()??;
+                    bytes = bytes.saturating_add(got);
+                }
+                Some(bytes)
+            }
+        })
+        .await
+    }
+}
+
+/// A node with its viewers.
+pub(super) struct Ours {
+    _node: Running,
+    viewers: Vec<Connection>,
+    manifest: Arc<Manifest>,
+}
+
+impl Ours {
+    /// `cache_bytes` of chunks are kept in memory, or as many as by default.
+    pub(super) async fn start(
+        setup: &Setup,
+        options: &Options,
+        cache_bytes: Option<u64>,
+    ) -> Result<Self, BenchError> {
+        let mut config = ServeConfig {
+            library: setup.library.clone(),
+            keys: Some(setup.keys.clone()),
+            ..ServeConfig::default()
+        };
+        config.cache_bytes = cache_bytes.unwrap_or(config.cache_bytes);
+        let node = server::serve(config, |_| ()).await.map_err(failed("a node"))?;
+        let mut viewers = Vec::new();
+        for _ in 0..options.connections {
+            viewers.push(viewer(setup, &node).await?);
+        }
+        Ok(Self { _node: node, viewers, manifest: Arc::clone(&setup.manifest) })
+    }
+
+    pub(super) async fn turn(&self, options: &Options) -> Result<f64, BenchError> {
+        let end = Instant::now() + options.turn;
+        turn(self.viewers.len(), options, |connection, lane| {
+            let viewer = self.viewers.get(connection).cloned();
+            let manifest = Arc::clone(&self.manifest);
+            // Everybody starts elsewhere in the title.
+            let first = connection.saturating_mul(7).saturating_add(lane);
+            async move {
+                let (viewer, mut block) = (viewer?, u32::try_from(first).ok()?);
+                let mut bytes = 0_u64;
+                while Instant::now() < end {
+                    block = block.wrapping_add(1).checked_rem(manifest.block_count())?;
+                    let asked = timeout(PATIENCE, discard(&viewer, &manifest, block)).await;
+                    bytes = bytes.saturating_add(asked.ok()??);
+                }
+                Some(bytes)
+            }
+        })
+        .await
+    }
+}
+
+/// Connects from a socket of its own and opens a session.
+async fn viewer(setup: &Setup, node: &Running) -> Result<Connection, BenchError> {
+    let name: PeerId = "viewer".parse().map_err(failed("a name"))?;
+    let endpoint = Endpoint::open(&EndpointConfig::viewer(name, setup.authority.clone()));
+    let endpoint = endpoint.map_err(failed("a viewer"))?;
+    let dialled = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await;
+    let (connection, mut inbox) = dialled.map_err(failed("a viewer"))?;
+    let open = Open { request: 1, title: setup.manifest.title.clone(), quality: Quality::GOLD };
+    connection.send(Message::Open(open)).map_err(failed("a viewer"))?;
+    let answer = timeout(PATIENCE, inbox.recv()).await.map_err(failed("a session"))?;
+    match answer.map_err(failed("a session"))? {
+        Message::Opened(_) => {}
+        other => return Err(BenchError::Setting(format!("a session was refused: {other:?}"))),
+    }
+    // The control stream stays open as long as somebody listens to it.
+    tokio::spawn(async move { while inbox.recv().await.is_ok() {} });
+    Ok(connection)
+}
+
+async fn discard(viewer: &Connection, manifest: &Manifest, block: u32) -> Option<u64> {
+    let info = manifest.chunk(block, Layer::BASE)?;
+    let id = ChunkId { title: manifest.title.clone(), block, layer: Layer::BASE };
+    let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 });
+    let expect = Expect::Exactly { length: info.length, hash: info.hash };
+    viewer.open(&request, expect).await.ok()?.discard().await.ok()
+}
