@@ -219,3 +219,6 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     }
     written
 }
+
+#[cfg(test)]
+mod tests;

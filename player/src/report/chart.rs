@@ -81,12 +81,12 @@ impl Sheet {
             report.startup_ms.map_or_else(|| "no picture".to_owned(), |ms| format!("start-up {ms} ms"));
         let freezes = &report.freezes;
         let facts = format!(
-            "{start} · {} freezes, {} ms · {} of {} pictures · {} changes of quality · {} of {} blocks as encoded",
-            freezes.count,
+            "{start} · {}, {} ms · {} of {} pictures · {} of quality · {} of {} blocks as encoded",
+            counted(freezes.count, "freeze"),
             freezes.total_ms,
             report.frames_shown,
             report.frames_expected,
-            report.transitions.len(),
+            counted(u64::try_from(report.transitions.len()).unwrap_or(u64::MAX), "change"),
             report.blocks_checked.saturating_sub(u64::try_from(report.hash_mismatches.len()).unwrap_or(0)),
             report.blocks_checked,
         );
@@ -183,9 +183,15 @@ impl Sheet {
             let (x, y) = (self.x(over.at_ms + over.recovered_ms), self.buffer_top - 10.0);
             let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{FAILOVER}\"/>");
             let words = format!("{} from {} after {} ms", over.layer, over.to, over.recovered_ms);
-            text(svg, (x + 7.0, y + 4.0), "start", FAILOVER, &words);
+            // Words near the right edge stand before their mark.
+            let (side, anchor) = if x > 0.7 * WIDTH { (-7.0, "end") } else { (7.0, "start") };
+            text(svg, (x + side, y + 4.0), anchor, FAILOVER, &words);
         }
     }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), style: &str) {
