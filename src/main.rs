@@ -1,2 +1,90 @@
-//! The door.
-fn main() {}
+//! `lamina`: layered video on demand that keeps playing when servers die.
+//!
+//! This file is the table of contents: parse, dispatch, exit code.
+
+mod address;
+mod bench;
+mod cache;
+mod demo;
+mod doctor;
+mod door;
+mod encode;
+mod inspect;
+mod keys;
+mod logging;
+mod play;
+mod progress;
+mod proxy;
+mod running;
+mod serve;
+mod titles;
+mod up;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Layered video on demand over QUIC that keeps playing when servers die.
+#[derive(Debug, Parser)]
+#[command(name = "lamina", version, arg_required_else_help = true, after_help = FIRST_STEPS)]
+struct Cli {
+    /// Say more about what happens (repeat for details); RUST_LOG works too.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const FIRST_STEPS: &str = "\
+First steps:
+  lamina demo                        a film, split, served, killed, kept playing
+  lamina up film.mp4                 a small network on this machine, until Ctrl-C
+  lamina encode film.mp4 -o library  split a film into layers
+Exit codes: 0 done, 1 a check failed, 2 could not run.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch a small network serve a film, die in parts, and go on playing
+    Demo(demo::Args),
+    /// Run a small network on this machine until Ctrl-C
+    Up(up::Args),
+    /// Split a film into layers
+    Encode(encode::Args),
+    /// Check every chunk and every recombined picture of a title
+    Verify(verify::Args),
+    /// Print what is in a title
+    Inspect(inspect::Args),
+    /// Play a title
+    Play(play::Args),
+    /// List what can be watched at a node or proxy
+    Titles(titles::Args),
+    /// Serve a library as a node
+    Serve(serve::Args),
+    /// Serve other nodes' titles through a cache, filtered per client
+    Proxy(proxy::Args),
+    /// Make the certificates of a cluster
+    Keys(keys::Args),
+    /// Check that this machine has what Lamina needs
+    Doctor(doctor::Args),
+    /// Measure against a yardstick: rate, combine, encode, serve
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start(cli.verbose);
+    door::close(match cli.command {
+        Command::Demo(args) => demo::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Encode(args) => encode::run(args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Play(args) => play::run(args),
+        Command::Titles(args) => titles::run(&args),
+        Command::Serve(args) => serve::run(args),
+        Command::Proxy(args) => proxy::run(args),
+        Command::Keys(args) => keys::run(args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(args),
+    })
+}

@@ -36,3 +36,4 @@ pub use layer_decoder::{DecodedPicture, LayerDecoder};
 pub use layer_encoder::{EncodedPicture, LayerEncoder, downscale_to_base};
 pub use picture::{Picture, PictureRef, PlaneRef};
 pub use settings::{Preset, Settings};
+pub use vpx::libvpx_version;

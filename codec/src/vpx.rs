@@ -17,6 +17,12 @@ use vpx_sys::{
     vpx_color_space, vpx_image_t, vpx_img_fmt, vpx_ref_frame_t, vpx_ref_frame_type,
 };
 
+/// The version of the libvpx that is linked, such as `v1.12.0`.
+pub fn libvpx_version() -> String {
+    // SAFETY: takes nothing and returns a static string.
+    unsafe { words(vpx_sys::vpx_codec_version_str()) }
+}
+
 /// Turns a return code into an error with libvpx's own words.
 fn checked(
     call: &'static str,

@@ -1,5 +1,8 @@
 //! The trial: what the whole is held to, and what it shows.
 
 pub mod bench;
+pub mod demo;
+pub mod sample;
 pub mod sheet;
+pub mod stage;
 pub mod stored;

@@ -1,0 +1,29 @@
+//! The sample film, carried inside the program so that every command has
+//! something to show wherever it is run. See `assets/README.md` for its makers.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The film as it lies in `assets/`.
+const FILM: &[u8] = include_bytes!("../../assets/bigbuckbunny.mp4");
+/// The name of the film's file, and so of the title made from it.
+const NAME: &str = "bigbuckbunny.mp4";
+/// Who made it and what one may do with it.
+pub const ATTRIBUTION: &str = "Big Buck Bunny (c) 2008 Blender Foundation, www.bigbuckbunny.org, CC-BY 3.0";
+
+/// Lays the film into `folder`, if it is not there yet, and says where it is.
+///
+/// # Errors
+/// The folder cannot be made or written.
+pub fn film(folder: &Path) -> io::Result<PathBuf> {
+    let path = folder.join(NAME);
+    if fs::read(&path).is_ok_and(|there| there == FILM) {
+        return Ok(path);
+    }
+    fs::create_dir_all(folder)?;
+    let half = folder.join(format!(".{NAME}.{}", std::process::id()));
+    fs::write(&half, FILM)?;
+    fs::rename(&half, &path)?;
+    Ok(path)
+}

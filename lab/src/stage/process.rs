@@ -1,0 +1,122 @@
+//! One node or proxy as a process of its own, started, watched and ended.
+
+use super::StageError;
+use protocol::PeerId;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long a process may take to say that it is ready.
+const READY_DEADLINE: Duration = Duration::from_secs(20);
+/// How long a killed process may take to be gone.
+const GONE_DEADLINE: Duration = Duration::from_secs(5);
+/// The longest line a process may say when it is ready.
+const MAX_READY_BYTES: u64 = 4096;
+
+/// What a process prints when it can be asked.
+#[derive(Debug, Deserialize)]
+struct Ready {
+    address: SocketAddr,
+}
+
+/// A node or proxy that can be started, killed and started again. Dropping it
+/// kills it, and it ends by itself when its standard input closes, so that it
+/// cannot outlive whoever started it, however that one ends.
+#[derive(Debug)]
+pub struct Process {
+    peer: PeerId,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    log: PathBuf,
+    child: Option<Child>,
+}
+
+impl Process {
+    /// A process that is not running yet; what it says goes to `log`.
+    pub(super) fn new(peer: PeerId, program: &Path, arguments: Vec<OsString>, log: PathBuf) -> Self {
+        Self { peer, program: program.to_owned(), arguments, log, child: None }
+    }
+
+    /// The name of the node or proxy.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Whether it was started and not killed since.
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// The identifier of the process, while it runs.
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.as_ref()?.id()
+    }
+
+    /// Starts the process and waits until it is ready; the address it listens on.
+    ///
+    /// # Errors
+    /// It cannot be started, ends at once, or does not become ready in time.
+    pub async fn start(&mut self) -> Result<SocketAddr, StageError> {
+        let peer = self.peer;
+        let failed = |why: std::io::Error| StageError::Start { peer, why };
+        let log = File::options().create(true).append(true).open(&self.log).map_err(failed)?;
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let stdout = child.stdout.take();
+        let ready = timeout(READY_DEADLINE, ready_line(stdout)).await.ok().flatten();
+        match ready {
+            Some(ready) => {
+                self.child = Some(child);
+                Ok(ready.address)
+            }
+            None => Err(StageError::NotReady { peer, said: last_line(&self.log) }),
+        }
+    }
+
+    /// Kills the process as a power cut would (SIGKILL) and waits until it is gone.
+    ///
+    /// # Errors
+    /// It does not go within five seconds.
+    pub async fn kill(&mut self) -> Result<(), StageError> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let gone = timeout(GONE_DEADLINE, child.kill()).await;
+        match gone {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(StageError::Kill { peer: self.peer, why: why.to_string() }),
+            Err(_) => Err(StageError::Kill { peer: self.peer, why: "it does not end".into() }),
+        }
+    }
+}
+
+/// Reads the one line of JSON that a ready process prints, then keeps its
+/// standard output open without keeping what it says.
+async fn ready_line(stdout: Option<ChildStdout>) -> Option<Ready> {
+    let mut lines = BufReader::new(stdout?.take(MAX_READY_BYTES));
+    let mut line = String::new();
+    lines.read_line(&mut line).await.ok()?;
+    let ready = serde_json::from_str(&line).ok()?;
+    let mut rest = lines.into_inner().into_inner();
+    tokio::spawn(async move { tokio::io::copy(&mut rest, &mut tokio::io::sink()).await });
+    Some(ready)
+}
+
+/// The last thing a process said before it gave up.
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    line.unwrap_or("nothing").to_owned()
+}

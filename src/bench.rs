@@ -1,0 +1,126 @@
+//! `lamina bench`: claims beside their yardsticks.
+
+use crate::door::{DONE, HintExt, Outcome};
+use crate::{cache, running};
+use anyhow::Context as _;
+use codec::Preset;
+use lab::bench::{combine, encode, rate, serve};
+use serde::Serialize;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+/// Arguments of `lamina bench`.
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  lamina bench rate film.mp4 other.mkv
+  lamina bench serve --json
+Without clips the sample film is used. Yardsticks run in the same minutes on the same
+machine, so that the ratios can be compared where absolute figures cannot."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Rate and quality of our layers against single-layer x264 and simulcast
+    Rate {
+        /// Films [default: the sample]
+        clips: Vec<PathBuf>,
+        /// Speed against size of the enhancements
+        #[arg(long, default_value = "default")]
+        preset: Preset,
+        /// Steps of the quality knob
+        #[arg(long, value_delimiter = ',', value_name = "Q,Q,..")]
+        steps: Option<Vec<f32>>,
+        /// How much of each clip
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<f64>,
+    },
+    /// Decoding and recombining gold, in times real time
+    Combine {
+        /// Films or titles' folders [default: the sample]
+        clips: Vec<PathBuf>,
+        /// How often each is played
+        #[arg(long)]
+        repeats: Option<u32>,
+        /// Leave out the 1920x1080 version of the first clip
+        #[arg(long)]
+        no_full_hd: bool,
+    },
+    /// Pictures a second of our encoder against x264 medium
+    Encode {
+        /// A film [default: the sample]
+        clip: Option<PathBuf>,
+        /// Presets
+        #[arg(long, value_delimiter = ',', value_name = "PRESETS")]
+        presets: Option<Vec<Preset>>,
+        /// How often
+        #[arg(long)]
+        repeats: Option<u32>,
+    },
+    /// Serving chunks of 200 KB to 50 connections against bare QUIC
+    Serve,
+}
+
+pub(crate) fn run(args: Args) -> Outcome {
+    let json = args.json;
+    match args.what {
+        What::Rate { clips, preset, steps, seconds } => {
+            let mut options = rate::Options { preset, ..rate::Options::default() };
+            crate::serve::set(&mut options.steps, steps);
+            crate::serve::set(&mut options.seconds, seconds);
+            tell(&rate::run(&films(clips)?, &options, &mut say)?, json)
+        }
+        What::Combine { clips, repeats, no_full_hd } => {
+            let mut options = combine::Options { full_hd: !no_full_hd, ..combine::Options::default() };
+            crate::serve::set(&mut options.repeats, repeats);
+            tell(&combine::run(&films(clips)?, &options, &mut say)?, json)
+        }
+        What::Encode { clip, presets, repeats } => {
+            let mut options = encode::Options::default();
+            crate::serve::set(&mut options.presets, presets);
+            crate::serve::set(&mut options.repeats, repeats);
+            let clips = films(clip.into_iter().collect())?;
+            let clip = clips.first().context("no clip")?;
+            tell(&encode::run(clip, &options, &mut say)?, json)
+        }
+        What::Serve => {
+            let report =
+                running::block_on(async { Ok(serve::run(&serve::Options::default(), &mut say).await?) })?;
+            tell(&report, json)
+        }
+    }
+}
+
+/// The films that were named, or the sample.
+fn films(named: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let film = lab::sample::film(&cache::folder()?)
+        .context("the sample film cannot be laid out")
+        .hint("set XDG_CACHE_HOME to a folder that can be written")?;
+    Ok(vec![film])
+}
+
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+#[allow(clippy::print_stdout, reason = "the table is what was asked for")]
+fn tell(report: &(impl Serialize + Display), json: bool) -> Outcome {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(DONE)
+}

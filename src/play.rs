@@ -1,0 +1,138 @@
+//! `lamina play`: a title on screen, or just measured.
+
+use crate::door::{DONE, HintExt, Outcome, refuse};
+use crate::{address, encode, running, titles};
+use anyhow::Context as _;
+use media::{Quality, Span, TitleName};
+use player::{Command, PlayError, PlayOptions, PlayReport, PlayerEvent, SinkKind};
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// Arguments of `lamina play`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  lamina play lamina://127.0.0.1:4460/film --keys keys
+  lamina play lamina://127.0.0.1:4460/film --keys keys --headless --report out
+In the window: space pauses, left and right seek, up and down (or b, s, g) change the
+quality, + and - wind at 2x to 16x, q ends.")]
+pub(crate) struct Args {
+    /// Where and what: lamina://HOST:PORT/TITLE
+    url: String,
+    /// Best quality wanted: bronze, silver, gold or a number of layers
+    #[arg(long, default_value = "gold")]
+    quality: Quality,
+    /// Play in a window (the default where there is a display)
+    #[arg(long, conflicts_with = "headless")]
+    window: bool,
+    /// Play without a window, at the pace of the film
+    #[arg(long)]
+    headless: bool,
+    /// Write report.json, tables and a chart into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// The most programme held ahead of the picture, wherever it lies
+    #[arg(long, value_parser = encode::span, default_value = "4", value_name = "TIME")]
+    buffer: Span,
+    /// Begin here
+    #[arg(long, value_parser = encode::span, default_value = "0", value_name = "TIME")]
+    start: Span,
+    /// Play this much
+    #[arg(long, value_parser = encode::span, value_name = "TIME")]
+    limit: Option<Span>,
+    /// Without sound
+    #[arg(long)]
+    mute: bool,
+    /// Other nodes or proxies to open the title at, if the first does not answer
+    #[arg(long, value_name = "HOST:PORT")]
+    also: Vec<String>,
+    /// The folder with ca.pem [default: $XDG_DATA_HOME/lamina/keys]
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
+    /// Print events and the report as lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Outcome {
+    let json = args.json;
+    let options = options(args)?;
+    player::init().context("GStreamer cannot be started").hint("lamina doctor says what to install")?;
+    let title = options.title.clone();
+    let report = running::block_on(async move {
+        let (commands, asked) = mpsc::channel(16);
+        let (events, mut heard) = mpsc::channel(256);
+        let stop = tokio::spawn(async move {
+            running::asked_to_stop().await;
+            commands.send(Command::Stop).await.ok();
+            // The sender stays open, so that the player keeps listening.
+            std::future::pending::<()>().await;
+        });
+        let listener = tokio::spawn(async move {
+            while let Some(event) = heard.recv().await {
+                tell_event(&event, json);
+            }
+        });
+        let played = player::play(options, asked, events).await;
+        listener.await.ok();
+        stop.abort();
+        played.or_else(|error| explain(error, &title))
+    })?;
+    tell(&report, json)?;
+    Ok(DONE)
+}
+
+fn options(args: Args) -> anyhow::Result<PlayOptions> {
+    let (host, title) = address::parse_title_url(&args.url)?;
+    let authority = titles::authority(args.keys)?;
+    let window = args.window || (!args.headless && std::env::var_os("DISPLAY").is_some());
+    if args.window && std::env::var_os("DISPLAY").is_none() {
+        return refuse("there is no display for a window", "--headless plays without one");
+    }
+    let mut options = PlayOptions::new(host, title, authority, titles::viewer()?);
+    for also in &args.also {
+        options.addresses.push((None, address::resolve(also)?));
+    }
+    options.quality = args.quality;
+    options.buffer = args.buffer;
+    options.sink = if window { SinkKind::Window } else { SinkKind::Headless };
+    options.audio = !args.mute;
+    options.start = args.start;
+    options.limit = args.limit;
+    options.report_dir = args.report;
+    options.seed = u64::from(std::process::id());
+    Ok(options)
+}
+
+fn explain(error: PlayError, title: &TitleName) -> anyhow::Result<PlayReport> {
+    let hint = match &error {
+        PlayError::Dial(error) => titles::dial_hint(error),
+        PlayError::Refused { .. } => "`lamina titles HOST` lists what can be watched there",
+        PlayError::Pipeline(_) | PlayError::Playback(_) => "lamina doctor says what is missing",
+        PlayError::GaveUp { .. } => "is any node of the network still running?",
+        _ => return Err(error).with_context(|| format!("cannot play {title}")),
+    };
+    Err(error).with_context(|| format!("cannot play {title}")).hint(hint)
+}
+
+/// What happens while it plays, for people on stderr and for programs on stdout.
+#[allow(clippy::print_stdout, reason = "events are what --json asks for")]
+fn tell_event(event: &PlayerEvent, json: bool) {
+    if json {
+        if let Ok(line) = serde_json::to_string(event) {
+            println!("{line}");
+        }
+    } else if let Some(line) = lab::demo::told(event) {
+        eprintln!("{line}");
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
+fn tell(report: &PlayReport, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report)?);
+    } else {
+        print!("{}", lab::demo::table(&[("watched", report)]));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `lamina serve`: a node.
+
+use crate::door::{DONE, HintExt, Outcome};
+use crate::running;
+use anyhow::Context as _;
+use protocol::{NodeAddress, PeerId};
+use serde::de::DeserializeOwned;
+use server::{LayerName, LayerSource, Level, ServeConfig, StartError};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use transport::{EndpointError, KeysError};
+
+/// Arguments of `lamina serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  lamina serve --level origin --library library
+  lamina serve --config base-1.toml --listen 127.0.0.1:4461
+Prints one line of JSON with its address when it is ready. SIGTERM drains it: no new
+sessions, open requests are finished, viewers are told to ask others.")]
+pub(crate) struct Args {
+    /// A TOML file with the same settings; flags go first
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The node's name, which its certificate carries [default: its level]
+    #[arg(long)]
+    peer: Option<PeerId>,
+    /// Where to listen [default: 127.0.0.1:4460]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// What others are told, if it is not the address they came by
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    advertise: Option<SocketAddr>,
+    /// origin, base, enh1, enh2 and so on [default: origin]
+    #[arg(long)]
+    level: Option<Level>,
+    /// The folder with the titles [default: library]
+    #[arg(long, value_name = "DIR")]
+    library: Option<PathBuf>,
+    /// The layers given to others [default: those of the level]
+    #[arg(long, value_delimiter = ',', value_name = "LAYERS")]
+    offer: Option<Vec<LayerName>>,
+    /// How many sessions there may be [default: 200]
+    #[arg(long, value_name = "SESSIONS")]
+    capacity: Option<usize>,
+    /// Who serves a layer, in the order to be asked (repeat)
+    #[arg(long, value_name = "LAYER=NAME@ADDRESS:PORT")]
+    source: Vec<LayerSource>,
+    /// The node that takes over if this one dies
+    #[arg(long, value_name = "NAME@ADDRESS:PORT")]
+    backup: Option<NodeAddress>,
+    /// The folder of keys [default: $XDG_DATA_HOME/lamina/keys]
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
+    /// End when standard input closes
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+/// Reads a TOML file of settings.
+pub(crate) fn config_file<T: DeserializeOwned + Default>(path: Option<&Path>) -> anyhow::Result<T> {
+    let Some(path) = path else { return Ok(T::default()) };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))
+}
+
+/// Puts a flag in the place of a setting, if it was given.
+pub(crate) fn set<T>(setting: &mut T, flag: Option<T>) {
+    if let Some(flag) = flag {
+        *setting = flag;
+    }
+}
+
+fn settings(args: Args) -> anyhow::Result<ServeConfig> {
+    let mut config: ServeConfig = match args.config.as_deref() {
+        Some(file) => config_file(Some(file))?,
+        None => ServeConfig {
+            listen: SocketAddr::from(([127, 0, 0, 1], crate::address::DEFAULT_PORT)),
+            ..ServeConfig::default()
+        },
+    };
+    set(&mut config.peer, args.peer.map(Some));
+    set(&mut config.listen, args.listen);
+    set(&mut config.advertise, args.advertise.map(Some));
+    set(&mut config.level, args.level);
+    set(&mut config.library, args.library);
+    set(&mut config.offer, args.offer.map(Some));
+    set(&mut config.capacity, args.capacity);
+    set(&mut config.backup, args.backup.map(Some));
+    set(&mut config.keys, args.keys.map(Some));
+    if !args.source.is_empty() {
+        config.sources = args.source;
+    }
+    Ok(config)
+}
+
+pub(crate) fn run(args: Args) -> Outcome {
+    let exit_with_parent = args.exit_with_parent;
+    let config = settings(args)?;
+    running::block_on(async move {
+        let node = match server::serve(config, |_| ()).await {
+            Err(error) => return explain(error),
+            Ok(node) => node,
+        };
+        say_ready(&node.ready())?;
+        node.until(running::told_to_end(exit_with_parent)).await;
+        Ok(DONE)
+    })
+}
+
+/// Standard output is data: one line for whoever started the process.
+#[allow(clippy::print_stdout, reason = "the line is for the parent")]
+pub(crate) fn say_ready(ready: &impl serde::Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(ready)?);
+    Ok(())
+}
+
+fn explain(error: StartError) -> Outcome {
+    let hint = match &error {
+        StartError::Keys(error) => keys_hint(error),
+        StartError::Store(_) => "--library DIR names a folder of titles; `lamina encode` fills one",
+        StartError::Endpoint(error) => endpoint_hint(error),
+        _ => return Err(error.into()),
+    };
+    Err(error).context("the node cannot start").hint(hint)
+}
+
+/// What helps when keys are missing or unusable.
+pub(crate) fn keys_hint(_error: &KeysError) -> &'static str {
+    "`lamina keys init` makes a cluster's keys, --keys DIR names their folder"
+}
+
+/// What helps when a port cannot be had.
+pub(crate) fn endpoint_hint(_error: &EndpointError) -> &'static str {
+    "--listen 127.0.0.1:0 takes a free port"
+}

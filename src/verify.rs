@@ -1,0 +1,64 @@
+//! `lamina verify`: is a title what the encoder made?
+
+use crate::door::{CHECK_FAILED, DONE, Outcome};
+use crate::{inspect, progress};
+use encoder::VerifyReport;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// The most faults that are listed one by one.
+const LISTED: usize = 20;
+
+/// Arguments of `lamina verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  lamina verify library/film
+Compares every chunk and every recombined picture with the hashes in the manifest.
+Exit code 1 means that something differs.")]
+pub(crate) struct Args {
+    /// The title's folder
+    title: PathBuf,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let folder = inspect::open(&args.title)?;
+    let blocks = folder.manifest().block_count();
+    let bar = progress::bar(u64::from(blocks), "verifying");
+    let report =
+        encoder::verify(&folder, None, &|done| bar.set_position(u64::from(done)), &AtomicBool::new(false))?;
+    bar.finish_and_clear();
+    tell(&report, args.json)?;
+    Ok(if report.is_clean() { DONE } else { CHECK_FAILED })
+}
+
+#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
+fn tell(report: &VerifyReport, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+        return Ok(());
+    }
+    let qualities: Vec<String> = report.qualities.iter().map(ToString::to_string).collect();
+    println!(
+        "{}: {} blocks, {} chunks, {} pictures at {}",
+        report.title,
+        report.blocks,
+        report.chunks,
+        report.pictures,
+        qualities.join(", ")
+    );
+    for layer in &report.missing {
+        println!("  {layer} is not kept here");
+    }
+    for fault in report.faults.iter().take(LISTED) {
+        println!("  {fault}");
+    }
+    if let Some(more @ 1..) = report.faults.len().checked_sub(LISTED) {
+        println!("  and {more} more");
+    }
+    println!("{}", if report.is_clean() { "clean" } else { "DAMAGED" });
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Gold is asked for over a link that hardly carries Base: Base never waits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a witness states what it saw"
+)]
+
+mod support;
+
+use lab::demo::DemoOptions;
+use media::library::Library;
+use media::{Layer, Quality, Span};
+use player::{PlayOptions, SinkKind};
+use server::{LayerSource, ServeConfig};
+use std::sync::atomic::AtomicBool;
+use support::relay::Relay;
+use support::{Viewer, authority, kept_folder, peer};
+use transport::Keys;
+
+const WATCHED: Span = Span::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DemoOptions {
+        program: support::LAMINA.into(),
+        video: None,
+        cache: kept_folder(),
+        sink: SinkKind::Headless,
+        report: folder.path().to_owned(),
+    };
+    let film = lab::demo::prepare(&options, &mut |_| (), &AtomicBool::new(false)).unwrap();
+    let library = Library::create(folder.path().join("library")).unwrap();
+    let longer = Span::from_secs(70);
+    let title = encoder::repeat(&film.folder, &library, longer, true, &AtomicBool::new(false)).unwrap();
+    let base = title.manifest().nominal_rate(Layer::BASE);
+    let rate = base.0 * 13 / 10;
+
+    let keys = folder.path().join("keys");
+    Keys::init(&keys).unwrap();
+    // The node must know the relay's address before it starts, so its own is fixed first.
+    let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let link = Relay::start(address, rate);
+    let source =
+        |layer: u8| format!("{}=origin@{}", Layer(layer), link.address()).parse::<LayerSource>().unwrap();
+    let config = ServeConfig {
+        peer: Some(peer("origin")),
+        listen: address,
+        library: library.path().to_owned(),
+        sources: (0..3).map(source).collect(),
+        keys: Some(keys.clone()),
+        ..ServeConfig::default()
+    };
+    let node = server::serve(config, |_| ()).await.unwrap();
+    let title_name = title.manifest().title.clone();
+    let mut options = PlayOptions::new(link.address(), title_name, authority(&keys), peer("viewer"));
+    options.addresses = vec![(Some(peer("origin")), link.address())];
+    options.quality = Quality::GOLD;
+    options.limit = Some(WATCHED);
+    let report = Viewer::with(options).report().await;
+    drop(node);
+    println!(
+        "Base {base}, link {} kbit/s: {:?}, start-up {:?} ms, {} datagrams dropped, qualities {:?}, steps {:?}",
+        rate / 1_000,
+        report.freezes,
+        report.startup_ms,
+        link.dropped(),
+        report.seconds_at_quality,
+        report.transitions.len()
+    );
+    assert_eq!(report.freezes.count, 0, "{:?}", report.freezes);
+    assert!(report.watched_ms >= 59_000, "{} ms watched", report.watched_ms);
+    assert_eq!(report.hash_mismatches, []);
+    assert!(report.seconds_at_quality["bronze"] > 30.0, "the link carries little more than Base");
+}
