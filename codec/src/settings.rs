@@ -76,7 +76,7 @@ impl FromStr for Preset {
 /// One knob moves them together: the *quality*, which is the rate factor (CRF)
 /// of the Base encoder; 6 more halve the precision of every layer. The topmost
 /// layer's quantizer step is `152 * 2^((quality - 31) / 6)`, that of the lowest
-/// enhancement layer `2^(7/6)` times it, so that silver lies near the middle of
+/// enhancement layer twice that, so that silver lies near the middle of
 /// bronze and gold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -110,7 +110,7 @@ impl Settings {
         let enhancements = u8::try_from(layers.saturating_sub(1)).unwrap_or(u8::MAX);
         // Distance of the lowest enhancement layer from the topmost, in sixths
         // of an octave, shared evenly by the steps between them.
-        let distance = if enhancements > 2 { 10.0 } else { 7.0 };
+        let distance = if enhancements > 2 { 10.0 } else { 6.0 };
         let quantizers = (1..=enhancements)
             .map(|layer| {
                 let steps = f32::from(enhancements.saturating_sub(1).max(1));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn one_knob_moves_every_layer() {
-        let table = [(10.0, [6, 2]), (26.0, [33, 20]), (30.0, [40, 28]), (34.0, [46, 35]), (46.0, [63, 54])];
+        let table = [(10.0, [5, 2]), (26.0, [32, 20]), (30.0, [38, 28]), (34.0, [45, 35]), (46.0, [62, 54])];
         for (quality, quantizers) in table {
             assert_eq!(Settings::for_quality(quality, 3).quantizers, quantizers, "{quality}");
         }
