@@ -10,6 +10,7 @@ pub mod machine;
 pub(crate) mod ours;
 pub mod rate;
 pub mod score;
+pub mod serve;
 pub mod stats;
 pub mod table;
 pub mod tiers;
