@@ -11,7 +11,7 @@ mod load;
 use crate::bench::stats::Median;
 use crate::bench::table::Table;
 use crate::bench::{BenchError, Machine, Say};
-use load::{Bare, Ours};
+use load::{Bare, Ours, Turn};
 use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -63,6 +63,8 @@ pub struct Report {
     pub rounds: u32,
     /// Bare quinn, in Gbit/s.
     pub bare: Median,
+    /// Its processor time for a gigabyte, both sides together, in seconds.
+    pub bare_cost: Median,
     /// A node as it is set by default.
     pub node: Row,
     /// A node that keeps no chunk in memory.
@@ -78,6 +80,8 @@ pub struct Row {
     pub rate: Median,
     /// The same over bare quinn's of the same round.
     pub ratio: Median,
+    /// Processor time for a gigabyte, both sides together, in seconds.
+    pub cost: Median,
 }
 
 /// Runs the bench. Must be called inside a tokio runtime.
@@ -97,31 +101,36 @@ pub async fn run(options: &Options, say: Say<'_>) -> Result<Report, BenchError> 
             say("the first round was to warm up");
             continue;
         }
-        say(&format!(
-            "round {round} of {}: {:.2} {:.2} {:.2} Gbit/s",
-            options.rounds, turns.0, turns.1, turns.2
-        ));
+        let (one, two, three) = (turns.0.rate, turns.1.rate, turns.2.rate);
+        say(&format!("round {round} of {}: {one:.2} {two:.2} {three:.2} Gbit/s", options.rounds));
         yardstick.push(turns.0);
         by_default.push(turns.1);
         read.push(turns.2);
     }
     let none = || BenchError::Setting("nothing is measured in no round".to_owned());
-    let row = |rates: &[f64]| {
-        let ratios: Vec<f64> = rates.iter().zip(&yardstick).map(|(ours, bare)| ours / bare).collect();
-        let (rate, ratio) = Median::of(rates).zip(Median::of(&ratios)).ok_or_else(none)?;
-        Ok::<_, BenchError>(Row { rate, ratio })
+    let median = |values: Vec<f64>| Median::of(&values).ok_or_else(none);
+    let row = |turns: &[Turn]| {
+        let ratios = turns.iter().zip(&yardstick).map(|(ours, bare)| ours.rate / bare.rate).collect();
+        let (rate, cost) = rates_and_costs(turns);
+        Ok::<_, BenchError>(Row { rate: median(rate)?, ratio: median(ratios)?, cost: median(cost)? })
     };
+    let (rates, costs) = rates_and_costs(&yardstick);
     Ok(Report {
         machine: Machine::look(),
         connections: options.connections,
         open: options.open,
         chunk_bytes: options.chunk_bytes,
         rounds: options.rounds,
-        bare: Median::of(&yardstick).ok_or_else(none)?,
+        bare: median(rates)?,
+        bare_cost: median(costs)?,
         node: row(&by_default)?,
         from_disk: row(&read)?,
         checksum: checksum(options.chunk_bytes),
     })
+}
+
+fn rates_and_costs(turns: &[Turn]) -> (Vec<f64>, Vec<f64>) {
+    turns.iter().map(|turn| (turn.rate, turn.cost)).unzip()
 }
 
 /// How fast one core hashes chunks, in Gbit/s.
@@ -153,13 +162,17 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "bare       quinn as it comes, the same sockets and certificates, one static payload")?;
         writeln!(f, "node       library on disk, machine, transport; the client leaves out the checksum\n")?;
-        let mut table = Table::new(&["served by", "Gbit/s", "interval", "over bare", "interval"]);
+        let mut table = Table::new(&["served by", "Gbit/s", "interval", "over bare", "interval", "CPU s/GB"]);
         let interval =
             |it: &Median| format!("{:.2}..{:.2} ({:.0} %)", it.low, it.high, 100.0 * it.confidence);
         let rate = |it: &Median| [format!("{:.2}", it.median), interval(it)];
-        table.row([&["bare quinn".to_owned()], &rate(&self.bare)[..], &["1".to_owned()]].concat());
+        let cost = |it: &Median| [format!("{:.2}", it.median)];
+        let one = ["1".to_owned(), String::new()];
+        let bare = [&["bare quinn".to_owned()], &rate(&self.bare)[..], &one, &cost(&self.bare_cost)].concat();
+        table.row(bare);
         for (name, row) in [("node", &self.node), ("node, each chunk from its file", &self.from_disk)] {
-            table.row([&[name.to_owned()], &rate(&row.rate)[..], &rate(&row.ratio)[..]].concat());
+            let figures = [&rate(&row.rate)[..], &rate(&row.ratio)].concat();
+            table.row([&[name.to_owned()], &figures[..], &cost(&row.cost)].concat());
         }
         writeln!(f, "{table}")?;
         writeln!(f, "checksum   BLAKE3 {:.1} Gbit/s on one core, paid by whoever receives", self.checksum)

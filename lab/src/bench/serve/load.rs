@@ -53,14 +53,24 @@ fn failed<E: Error>(what: &'static str) -> impl FnOnce(E) -> BenchError {
     }
 }
 
-/// Asks from all connections until the turn is over; what came, in Gbit/s.
-async fn turn<F, Ask>(connections: usize, options: &Options, asker: F) -> Result<f64, BenchError>
+/// What one turn showed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// Payload in Gbit/s.
+    pub(super) rate: f64,
+    /// Processor time of both sides in seconds for each gigabyte of payload;
+    /// hardly touched by whatever else the machine does.
+    pub(super) cost: f64,
+}
+
+/// Asks from all connections until the turn is over.
+async fn turn<F, Ask>(connections: usize, options: &Options, asker: F) -> Result<Turn, BenchError>
 where
     F: Fn(usize, usize) -> Ask,
     Ask: Future<Output = Option<u64>> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
-    let start = Instant::now();
+    let (start, worked) = (Instant::now(), processor_seconds());
     for connection in 0..connections {
         for lane in 0..options.open {
             tasks.spawn(asker(connection, lane));
@@ -71,7 +81,23 @@ where
         let broke = || BenchError::Setting("a connection broke during the bench".to_owned());
         bytes = bytes.saturating_add(sum.ok().flatten().ok_or_else(broke)?);
     }
-    Ok(gigabits(bytes, start.elapsed()))
+    let worked = processor_seconds() - worked;
+    Ok(Turn { rate: gigabits(bytes, start.elapsed()), cost: worked / gigabytes(bytes) })
+}
+
+/// Processor time that this process has used, in user and system mode (fields
+/// 14 and 15 of proc(5)'s stat, in hundredths of a second); 0 if untold.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in field 2 may hold spaces, but nothing behind its bracket does.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u32 = fields.skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
+    f64::from(ticks) / 100.0
+}
+
+#[allow(clippy::cast_precision_loss, clippy::as_conversions, reason = "for people and figures")]
+fn gigabytes(bytes: u64) -> f64 {
+    (bytes as f64 * 1e-9).max(f64::MIN_POSITIVE)
 }
 
 /// Bare QUIC with its clients.
@@ -94,7 +120,7 @@ impl Bare {
         Ok(Self { _server: server, clients })
     }
 
-    pub(super) async fn turn(&self, options: &Options) -> Result<f64, BenchError> {
+    pub(super) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
         let end = Instant::now() + options.turn;
         turn(self.clients.len(), options, |connection, _| {
             let client = self.clients.get(connection).cloned();
@@ -140,7 +166,7 @@ impl Ours {
         Ok(Self { _node: node, viewers, manifest: Arc::clone(&setup.manifest) })
     }
 
-    pub(super) async fn turn(&self, options: &Options) -> Result<f64, BenchError> {
+    pub(super) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
         let end = Instant::now() + options.turn;
         turn(self.viewers.len(), options, |connection, lane| {
             let viewer = self.viewers.get(connection).cloned();
