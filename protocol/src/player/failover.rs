@@ -17,6 +17,9 @@ const CROWDED: u64 = 3;
 /// Answers to older probes than this many tell nothing about the round trip.
 const REMEMBERED_PROBES: u64 = 50;
 
+/// Nobody is silent who was not asked this often.
+const LEAST_PROBES: u32 = 3;
+
 /// No longer round trip is believed, or patience would outlast the buffer.
 const LONGEST_ROUND_TRIP: Span = Span::from_secs(1);
 
@@ -50,6 +53,8 @@ struct Source {
     number: u32,
     /// When the first and the last probe since it was heard were sent.
     probes: Option<(Time, Time)>,
+    /// How many there were.
+    unanswered: u32,
     /// When the last probe of all was sent.
     probed: Time,
     rate: RateMeter,
@@ -74,11 +79,11 @@ impl Source {
     }
 
     /// When it becomes silent if nothing is heard. The clock starts with the
-    /// first probe, so that a viewer who was asleep does not blame its sources,
-    /// and it waits for two round trips on a long line and longer on a crowded
+    /// first probe and counts only as far as more were sent, so that a viewer who
+    /// was asleep or short of processor time does not blame its sources, and it waits for two round trips on a long line and longer on a crowded
     /// one, where the answer may stand in a queue.
     fn silence_at(&self, config: &PlayerConfig) -> Option<Time> {
-        let (first, _) = self.probes?;
+        let (first, _) = self.probes.filter(|_| self.unanswered >= LEAST_PROBES)?;
         let patience = config.silent_after.saturating_mul(self.lenience).saturating_sub(config.probe_every);
         Some(first + patience.max(self.round_trip.saturating_mul(2)))
     }
@@ -108,6 +113,7 @@ impl Sources {
             round_trip: Span::ZERO,
             number: phase,
             probes: None,
+            unanswered: 0,
             probed: now,
             rate: RateMeter::new(now),
             open: 0,
@@ -182,6 +188,13 @@ impl Sources {
         }
     }
 
+    /// Another source was faster with what this one was asked for first.
+    pub(crate) fn outrun(&mut self, id: SourceId) {
+        if let Some(source) = self.known.get_mut(&id) {
+            source.failed = true;
+        }
+    }
+
     /// The source delivered nonsense: it is tried last from now on.
     pub(crate) fn demote(&mut self, id: SourceId) {
         for order in &mut self.order {
@@ -204,16 +217,22 @@ impl Sources {
         }
     }
 
-    /// Whom to ask for a chunk of `layer`: who serves it, else the first in
-    /// order, never one of `without`.
+    /// Whom to ask for a chunk of `layer`: the first in order that never failed,
+    /// unless who serves it now stands before; else the first in order. Never
+    /// one of `without`.
     pub(crate) fn choose(&self, layer: Layer, without: &[SourceId]) -> Option<SourceId> {
         let order = self.order.get(layer.index())?;
         let fit = |id: &SourceId| {
             let source = self.known.get(id);
             !without.contains(id) && source.is_some_and(|s| s.usable() && !s.refuses.contains(&layer))
         };
+        let fresh = |id: &SourceId| self.known.get(id).is_some_and(|source| !source.failed);
         let serving = self.serving(layer).filter(|id| order.contains(id) && fit(id));
-        serving.or_else(|| order.iter().copied().find(fit))
+        // Who was late to the start takes its place in the order; who once
+        // failed does not take it back.
+        let before = order.iter().copied().take_while(|id| Some(*id) != serving);
+        let better = before.clone().find(|id| fit(id) && fresh(id));
+        better.or(serving).or_else(|| order.iter().copied().find(fit))
     }
 
     pub(crate) fn serving(&self, layer: Layer) -> Option<SourceId> {
@@ -342,6 +361,8 @@ impl Sources {
                 if source.next_probe(config) <= now {
                     source.number = source.number.wrapping_add(1);
                     let first = source.probes.map_or(now, |(first, _)| first);
+                    source.unanswered =
+                        if source.probes.is_some() { source.unanswered.saturating_add(1) } else { 1 };
                     source.probes = Some((first, now));
                     source.probed = now;
                     actions.push(SourceAction::Probe(*id, source.number));

@@ -167,6 +167,7 @@ impl Player {
             self.cancel(now, other);
             if let Some(from) = loser.filter(|_| hedge && self.sources.serving(layer) != Some(source)) {
                 self.note_failure(asked, from, self.sources.heard_at(from));
+                self.sources.outrun(from);
                 self.sources.set_serving(layer, source);
             }
         }

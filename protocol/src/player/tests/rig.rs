@@ -166,6 +166,13 @@ impl Rig {
         self.mail = std::mem::take(&mut self.mail).into_iter().filter_map(lost).collect();
     }
 
+    /// What is on its way from a node comes later.
+    pub(super) fn delay(&mut self, id: SourceId, by: Span) {
+        for (when, ..) in self.mail.iter_mut().filter(|(_, source, _)| *source == id) {
+            *when += by;
+        }
+    }
+
     /// A new process at the same address.
     pub(super) fn restart(&mut self, id: SourceId) {
         self.node(id).alive = true;

@@ -105,6 +105,8 @@ fn one_of_two_enhancement_nodes_dies_without_a_dip() {
         rig.run(8.s());
         assert_eq!(rig.transitions(), [], "killed {} ms into a block", 25 * moment);
         assert_eq!(rig.source_of(Layer::ENH2), Some(E));
+        let over = |event: &Event| matches!(event, Event::FailedOver { layer: Layer::ENH2, from, to, .. } if (*from, *to) == (D, E));
+        assert_eq!(rig.count(over), 1, "killed {} ms into a block", 25 * moment);
     }
 }
 
@@ -128,6 +130,22 @@ fn both_die_and_gold_returns_with_the_first_that_is_back() {
     assert_eq!(transitions[1].3, Cause::Recovered);
     assert!(transitions[1].0 <= block_at_restart + 3, "no hold after a failure");
     assert_eq!(rig.pipe.frozen, Span::ZERO);
+}
+
+#[test]
+fn the_first_in_order_serves_even_if_it_answers_last_at_the_start() {
+    let mut rig = Rig::new(1);
+    rig.delay(D, 150.ms());
+    rig.run(100.ms());
+    assert_eq!(rig.source_of(Layer::ENH2), Some(E), "nobody waits for it");
+    rig.run(2.s());
+    assert_eq!(rig.source_of(Layer::ENH2), Some(D));
+    rig.kill(D);
+    rig.run(2.s());
+    rig.restart(D);
+    rig.run(4.s());
+    assert_eq!(rig.source_of(Layer::ENH2), Some(E), "who failed does not take its place back");
+    assert_eq!(rig.transitions(), []);
 }
 
 #[test]
