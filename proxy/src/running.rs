@@ -80,16 +80,16 @@ pub async fn start(
     let (identity, authority) =
         tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let bind = config.listen;
-    let endpoint = Endpoint::open(&EndpointConfig {
-        bind,
-        ..EndpointConfig::member(Role::Proxy, &identity, authority)
-    })?;
+    let settings = EndpointConfig { bind, ..EndpointConfig::member(Role::Proxy, &identity, authority) };
+    let endpoint = Endpoint::open(&settings)?;
+    // Clients may be let in on one interface while nodes are on another.
+    let outwards = Endpoint::open(&settings.dialling_only())?;
     let address = endpoint.local_address().map_err(StartError::Address)?;
     let (drain, ordered) = watch::channel(false);
     let machine = Proxy::new(Time::ZERO, peer, config.machine(), 0);
     let host = Host::start(endpoint.clone(), address);
     let progress = Duration::from_millis(config.progress_ms);
-    let (pool, shelf) = (Pool::new(endpoint.clone(), progress), Shelf::new(config.cache_bytes));
+    let (pool, shelf) = (Pool::new(outwards, progress), Shelf::new(config.cache_bytes));
     let driver = Driver::new(machine, host, pool, shelf, ordered, Box::new(on_event));
     info!(%peer, %address, "serving");
     Ok(Running { peer, address, endpoint, drain, driver: tokio::spawn(driver.run()) })

@@ -101,7 +101,8 @@ impl Connection {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        self.0.quic.remote_address()
+        let address = self.0.quic.remote_address();
+        SocketAddr::new(address.ip().to_canonical(), address.port())
     }
 
     /// Our address as the peer sees it, where the system tells; the port is 0 on

@@ -31,8 +31,8 @@ pub struct Endpoint {
 pub struct Arrival(quinn::Incoming);
 
 impl Endpoint {
-    /// Binds and, if there is an identity, listens. Must be called inside a
-    /// tokio runtime.
+    /// Binds and, if it is to accept and has an identity, listens. Must be
+    /// called inside a tokio runtime.
     pub fn open(config: &EndpointConfig) -> Result<Self, EndpointError> {
         let identity = config.identity.as_ref();
         let named = identity.is_some_and(|identity| identity.peer() == config.peer);
@@ -41,7 +41,7 @@ impl Endpoint {
         }
         let mut client = ClientConfig::new(tls::client(&config.authority, identity)?);
         client.transport_config(settings::dialling(config.congestion));
-        let server = match identity {
+        let server = match identity.filter(|_| config.accepts) {
             Some(identity) => {
                 let mut server = ServerConfig::with_crypto(tls::server(&config.authority, identity)?);
                 server.transport_config(settings::accepting(config.congestion)).max_incoming(MAX_ARRIVALS);

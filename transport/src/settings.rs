@@ -4,7 +4,7 @@ use crate::keys::{Authority, Identity};
 use crate::socket::SOCKET_BUFFER_BYTES;
 use protocol::{PeerId, Role};
 use quinn::{IdleTimeout, TransportConfig, VarInt};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub struct EndpointConfig {
     pub authority: Authority,
     /// The certificate shown; none for a viewer.
     pub identity: Option<Identity>,
+    /// Whether others may dial in; needs an identity.
+    pub accepts: bool,
     /// Congestion control of every connection.
     pub congestion: Congestion,
     /// Size asked of the kernel for each socket buffer, in bytes. 4 MB lets a
@@ -59,14 +61,15 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// A viewer on a free port of every interface.
+    /// A viewer on a free port, able to reach both IPv4 and IPv6.
     pub fn viewer(peer: PeerId, authority: Authority) -> Self {
         Self {
             peer,
             role: Role::Viewer,
-            bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            bind: SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
             authority,
             identity: None,
+            accepts: false,
             congestion: Congestion::default(),
             socket_buffer: SOCKET_BUFFER_BYTES,
         }
@@ -79,8 +82,17 @@ impl EndpointConfig {
             role,
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             identity: Some(identity.clone()),
+            accepts: true,
             ..Self::viewer(identity.peer(), authority)
         }
+    }
+
+    /// The same peer where it only dials: on a free port, able to reach both
+    /// IPv4 and IPv6, and not to be reached by anybody.
+    #[must_use]
+    pub fn dialling_only(&self) -> Self {
+        let bind = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        Self { bind, accepts: false, ..self.clone() }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::EndpointError;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use tracing::info;
 
 /// What is asked of the kernel for each buffer of a socket, in bytes: with 4 MB
@@ -22,17 +22,30 @@ pub fn granted_socket_buffer() -> io::Result<usize> {
 
 /// Binds `address` and asks the kernel for `buffer` bytes each way. Less is
 /// granted where `net.core.rmem_max` and `wmem_max` say so: that is told, not
-/// refused.
+/// refused. The unspecified IPv6 address stands for every address of both
+/// families, or for every IPv4 address where there is no IPv6.
 pub(crate) fn bind(address: SocketAddr, buffer: usize) -> Result<UdpSocket, EndpointError> {
     let failed = |source| EndpointError::Bind { address, source };
-    let socket =
-        Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    let both = address.is_ipv6() && address.ip().is_unspecified();
+    let socket = match open(address) {
+        Err(_) if both => open((Ipv4Addr::UNSPECIFIED, address.port()).into()),
+        opened => opened,
+    };
+    let socket = socket.map_err(failed)?;
     let granted = ask_for(&socket, buffer);
     if granted < buffer {
         info!(asked = buffer, granted, "small socket buffers; net.core.rmem_max and wmem_max allow no more");
     }
-    socket.bind(&address.into()).map_err(failed)?;
     Ok(socket.into())
+}
+
+fn open(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
 }
 
 /// Asks for buffers of this size and returns the smaller one granted.

@@ -43,7 +43,8 @@ pub struct ProxyConfig {
     pub max_fills: usize,
     /// The most bytes being fetched at once. Default 256 MiB.
     pub max_fill_bytes: u64,
-    /// How long a source that did not deliver is asked last. Default 1 s.
+    /// How long a source that did not deliver is asked last: each try costs the
+    /// time it takes to find out. Default 5 s.
     pub avoid_silent: Span,
     /// How long a source that delivered wrong bytes is asked last. Default 60 s.
     pub avoid_liar: Span,
@@ -62,7 +63,7 @@ impl Default for ProxyConfig {
             fresh: Span::from_secs(10),
             max_fills: 256,
             max_fill_bytes: 256 * 1024 * 1024,
-            avoid_silent: Span::from_secs(1),
+            avoid_silent: Span::from_secs(5),
             avoid_liar: Span::from_secs(60),
             drain: Span::from_secs(5),
         }

@@ -77,8 +77,9 @@ impl Script {
                     links.insert(link, connection);
                 }
                 Happening::Heard { link, message } => {
-                    let answer = self.answer(message);
-                    answer.into_iter().for_each(|answer| links[&link].send(answer).unwrap());
+                    if let Some(answer) = self.answer(message) {
+                        links[&link].send(answer).unwrap();
+                    }
                 }
                 Happening::Asked { request, responder, .. } => self.serve(request, responder),
                 Happening::Gone { link } => drop(links.remove(&link)),

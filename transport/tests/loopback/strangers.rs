@@ -157,3 +157,26 @@ fn keys_that_are_missing_or_damaged_say_so() {
     std::fs::write(folder.join("ca.pem"), payload(100).0).unwrap();
     assert!(Authority::load(folder).is_err());
 }
+
+#[tokio::test]
+async fn both_families_are_reached_from_one_viewer() {
+    let rig = Rig::new();
+    let identity = rig.keys.identity(peer("base-1")).unwrap();
+    for bind in ["127.0.0.1:0", "[::1]:0"] {
+        let member = EndpointConfig::member(Role::Node, &identity, rig.keys.authority().unwrap());
+        let Ok(node) = Endpoint::open(&EndpointConfig { bind: bind.parse().unwrap(), ..member }) else {
+            assert_ne!(bind, "127.0.0.1:0", "every machine has IPv4");
+            continue;
+        };
+        let address = node.local_address().unwrap();
+        let greeting = tokio::spawn(async move {
+            let (connection, _inbox) = node.accept().await.unwrap().establish(PATIENCE).await.unwrap();
+            connection.send(Message::Hello(node.hello())).unwrap();
+            connection.closed().await
+        });
+        let (connection, _inbox) = rig.viewer().dial(address, None, PATIENCE).await.unwrap();
+        assert_eq!(connection.remote_address(), address);
+        drop(connection);
+        greeting.await.unwrap();
+    }
+}
