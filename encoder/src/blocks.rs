@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn the_earlier_picture_is_taken_where_it_is_nearer() {
         let blocks = cut(100, [0, 50, 95, 150, 190]);
-        assert_eq!(blocks, [(0, 95, 2), (95, 190, 2), (190, 200, 1)]);
+        assert_eq!(blocks, [(0, 95, 2), (95, 200, 3)]);
     }
 
     #[test]

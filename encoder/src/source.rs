@@ -3,6 +3,8 @@
 
 mod audio;
 mod graph;
+mod link;
+mod tap;
 mod timeline;
 
 pub(crate) use audio::AudioFormat;
@@ -25,6 +27,9 @@ use std::sync::atomic::AtomicBool;
 const MAX_AHEAD: usize = 240;
 /// Frames of sound kept while pictures are awaited: six minutes.
 const MAX_SOUND: usize = 16_384;
+
+/// People notice when the sound ends so much earlier than the pictures.
+const NOTICED_SILENCE: Span = Span::from_millis(500);
 
 /// What kind of film it is, known once the first picture is decoded.
 #[derive(Debug, Clone)]
@@ -140,8 +145,15 @@ impl Source {
         Some(end.saturating_sub(Span::from_nanos(u64::try_from(self.from).unwrap_or(0))))
     }
 
-    /// What people should know about the film.
+    /// What people should know about the film, once it is read.
     pub(crate) fn warnings(&self) -> Vec<String> {
+        let pictures = Span::from_ticks(self.timeline.last(), self.timescale());
+        if let Some(clock) = &self.clock {
+            let silent = pictures.saturating_sub(clock.end());
+            if silent > NOTICED_SILENCE {
+                self.graph.warn(&format!("the sound ends {silent} before the pictures"));
+            }
+        }
         self.graph.warnings()
     }
 

@@ -1,6 +1,7 @@
 //! The sound: which AAC passes through, and when its frames start.
 
 use bytes::Bytes;
+use media::Span;
 use media::container::{AAC_FRAME, AudioSample};
 
 /// Sampling rates by their index in an `AudioSpecificConfig` (ISO/IEC 14496-3,
@@ -51,6 +52,11 @@ impl AudioClock {
     /// `origin` is the time of the first picture in nanoseconds.
     pub(crate) fn new(format: &AudioFormat, origin: i64) -> Self {
         Self { rate: format.sample_rate, priming: format.priming, origin, next: None }
+    }
+
+    /// Where the sound that was placed ends.
+    pub(crate) fn end(&self) -> Span {
+        Span::from_ticks(self.next.unwrap_or(0), self.rate)
     }
 
     /// The frame with its place, or nothing if it starts before the first

@@ -42,6 +42,11 @@ impl Timeline {
         self.frame
     }
 
+    /// The time of the last picture placed, in ticks.
+    pub(crate) fn last(&self) -> u64 {
+        self.last.unwrap_or(0)
+    }
+
     /// The time of the next picture and how long it is displayed at most, in
     /// ticks. Times never stand still or run back: a picture that the film puts
     /// before the last one, or nowhere, follows it at the nominal distance.

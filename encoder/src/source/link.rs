@@ -1,0 +1,152 @@
+//! Linking what the decoder finds to sinks, converted as far as needed.
+
+use crate::drive::make;
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app::AppSink;
+use gstreamer_video as gst_video;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Decoded pictures that wait to be read.
+const WAITING_PICTURES: u32 = 4;
+/// Frames of sound that wait to be read: three minutes, more than any film has
+/// between its sound and its pictures.
+const WAITING_SOUND: u32 = 8_192;
+
+/// What the streaming threads tell.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub(super) video: Option<AppSink>,
+    pub(super) audio: Option<AppSink>,
+    pub(super) all_pads: bool,
+    pub(super) failed: Option<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+pub(super) fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Links each stream that the decoder finds: the first video, the first sound.
+pub(super) fn listen(decoder: &gst::Element, pipeline: &gst::Pipeline, heard: &Arc<Mutex<Heard>>) {
+    let (weak, state) = (pipeline.downgrade(), Arc::clone(heard));
+    decoder.connect_pad_added(move |_, pad| {
+        let Some(pipeline) = weak.upgrade() else { return };
+        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
+        if let Err(why) = link(&pipeline, pad, &caps, &state) {
+            lock(&state).failed = Some(why);
+        }
+    });
+    let state = Arc::clone(heard);
+    decoder.connect_no_more_pads(move |_| lock(&state).all_pads = true);
+}
+
+fn link(
+    pipeline: &gst::Pipeline,
+    pad: &gst::Pad,
+    caps: &gst::Caps,
+    heard: &Mutex<Heard>,
+) -> Result<(), String> {
+    let name = caps.structure(0).map(|structure| structure.name().to_string()).unwrap_or_default();
+    let (have_video, have_audio) = {
+        let heard = lock(heard);
+        (heard.video.is_some(), heard.audio.is_some())
+    };
+    if name.starts_with("video/") && !have_video {
+        let sink = sink(WAITING_PICTURES);
+        let (chain, warning) = video_chain(caps)?;
+        attach(pipeline, pad, chain, &sink)?;
+        let mut heard = lock(heard);
+        heard.video = Some(sink);
+        heard.warnings.extend(warning);
+    } else if name.starts_with("audio/") && !have_audio {
+        let sink = sink(WAITING_SOUND);
+        attach(pipeline, pad, audio_chain(&name)?, &sink)?;
+        lock(heard).audio = Some(sink);
+    } else {
+        let unused = make("fakesink").map_err(|error| error.to_string())?;
+        unused.set_property("sync", false);
+        unused.set_property("async", false);
+        join(pipeline, pad, &[unused])?;
+    }
+    Ok(())
+}
+
+fn sink(waiting: u32) -> AppSink {
+    AppSink::builder().sync(false).max_buffers(waiting).enable_last_sample(false).wait_on_eos(false).build()
+}
+
+fn attach(
+    pipeline: &gst::Pipeline,
+    pad: &gst::Pad,
+    mut chain: Vec<gst::Element>,
+    sink: &AppSink,
+) -> Result<(), String> {
+    chain.push(sink.clone().upcast());
+    join(pipeline, pad, &chain)
+}
+
+fn join(pipeline: &gst::Pipeline, pad: &gst::Pad, chain: &[gst::Element]) -> Result<(), String> {
+    pipeline.add_many(chain).map_err(|error| error.to_string())?;
+    gst::Element::link_many(chain).map_err(|error| error.to_string())?;
+    for element in chain {
+        element.sync_state_with_parent().map_err(|error| error.to_string())?;
+    }
+    let first = chain.first().and_then(|element| element.static_pad("sink"));
+    let first = first.ok_or("an element without an input")?;
+    pad.link(&first).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// 8-bit 4:2:0 passes untouched; anything else is converted, with its own
+/// range and matrix kept, since the converter would choose others.
+fn video_chain(caps: &gst::Caps) -> Result<(Vec<gst::Element>, Option<String>), String> {
+    let make = |name| make(name).map_err(|error| error.to_string());
+    let flip = make("videoflip")?;
+    flip.set_property_from_str("video-direction", "auto");
+    let info = gst_video::VideoInfo::from_caps(caps).map_err(|_| format!("unknown pictures: {caps}"))?;
+    if info.format() == gst_video::VideoFormat::I420 {
+        return Ok((vec![flip], None));
+    }
+    let (convert, filter) = (make("videoconvert")?, make("capsfilter")?);
+    // RGB has no matrix to keep; the converter's choice is the usual one.
+    let rgb = info.format_info().is_rgb();
+    let wanted = gst::Caps::builder("video/x-raw").field("format", "I420");
+    let colorimetry = info.colorimetry().to_string();
+    let wanted = if rgb { wanted } else { wanted.field("colorimetry", colorimetry) };
+    filter.set_property("caps", wanted.build());
+    let same_samples = matches!(
+        info.format(),
+        gst_video::VideoFormat::Nv12 | gst_video::VideoFormat::Nv21 | gst_video::VideoFormat::Yv12
+    );
+    let warning = (!same_samples)
+        .then(|| format!("the pictures are {} and were converted to 8-bit 4:2:0", info.format().to_str()));
+    Ok((vec![convert, filter, flip], warning))
+}
+
+/// AAC is only repacked; decoded sound is made AAC-LC.
+fn audio_chain(name: &str) -> Result<Vec<gst::Element>, String> {
+    let make = |name| make(name).map_err(|error| error.to_string());
+    let filter = |caps: gst::Caps| {
+        let filter = make("capsfilter")?;
+        filter.set_property("caps", caps);
+        Ok::<_, String>(filter)
+    };
+    let raw_aac = gst::Caps::builder("audio/mpeg").field("mpegversion", 4_i32).field("stream-format", "raw");
+    if name == "audio/mpeg" {
+        return Ok(vec![make("aacparse")?, filter(raw_aac.build())?]);
+    }
+    let rates = gst::List::new([48_000_i32, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000]);
+    let layout = gst::Caps::builder("audio/x-raw")
+        .field("rate", rates)
+        .field("channels", gst::IntRange::new(1_i32, 6))
+        .build();
+    let encoder = make("avenc_aac")?;
+    encoder.set_property("bitrate", 160_000_i32);
+    Ok(vec![
+        make("audioconvert")?,
+        make("audioresample")?,
+        filter(layout)?,
+        encoder,
+        filter(raw_aac.build())?,
+    ])
+}
