@@ -169,8 +169,9 @@ fn hear_window(front: &Front, sinks: &Sinks, shared: &Arc<Shared>, screen: &Arc<
                 shared.watch.shown(&buffer, at);
             }
             shared.wake();
-            // Nobody before the sink may drop pictures because of it.
-            return gst::PadProbeReturn::Drop;
+            // Nobody before the sink may drop pictures because of it. Handled,
+            // not dropped: GStreamer 1.22 would free a dropped event again.
+            return gst::PadProbeReturn::Handled;
         }
         if let Some(key) = pressed(event) {
             shared.events.send(PipelineEvent::Key(key));

@@ -5,6 +5,7 @@ use super::front::make;
 use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
+use std::path::{Path, PathBuf};
 
 /// Where pictures and sound go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +100,30 @@ fn silent_sound(paced: bool) -> Result<gst::Element, PipelineError> {
     Ok(sink)
 }
 
+/// Whether a sound server or card can be there. Asking the sound libraries is
+/// no way to find out: without any they write a page of complaints.
+fn may_have_device() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let card = || {
+        let entries = std::fs::read_dir("/dev/snd").into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("pcm"))
+    };
+    set("PULSE_SERVER")
+        || set("PIPEWIRE_REMOTE")
+        || runtime.join("pulse/native").exists()
+        || runtime.join("pipewire-0").exists()
+        || Path::new("/run/pulse/native").exists()
+        || home.join(".asoundrc").exists()
+        || card()
+}
+
 /// The audio device, or silence if there is none.
 fn device_sound() -> Result<(Option<gst::Element>, bool), PipelineError> {
+    if !may_have_device() {
+        return Ok((Some(silent_sound(true)?), true));
+    }
     let auto = make("autoaudiosink")?;
     let ready = auto.set_state(gst::State::Ready).is_ok();
     let found = ready
