@@ -212,7 +212,9 @@ mod tests {
         gst::init().unwrap();
         let screen = Screen::default();
         let time = gst::ClockTime::from_mseconds;
-        [0, 40, 80].into_iter().for_each(|due| screen.coming(time(due), gst::Buffer::new()));
+        for due in [0, 40, 80] {
+            screen.coming(time(due), gst::Buffer::new());
+        }
         let now = Instant::now() + Duration::from_secs(1);
         let shown: Vec<Instant> = screen.shown(time(40), now).into_iter().map(|shown| shown.0).collect();
         assert_eq!(shown, [now.checked_sub(Duration::from_millis(40)).unwrap(), now]);

@@ -1,5 +1,15 @@
 //! A small title, made here: a moving pattern, x264 for Base, the codec for the
 //! enhancements, a tone for sound.
+#![allow(
+    dead_code,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::missing_panics_doc,
+    reason = "small numbers; several test binaries use parts of this"
+)]
 
 use bytes::Bytes;
 use codec::{Ladder, LayerEncoder, Picture, Preset, downscale_to_base};
