@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 pub struct Options {
     /// Preset of our encoder.
     pub preset: Preset,
-    /// Steps of our encoder's quality knob; at least two.
+    /// Steps of our encoder's quality knob; at least two, and so far apart that
+    /// gold spans [`LEAST_SPAN`].
     pub steps: Vec<f32>,
     /// How much of each clip is used, in seconds from its start.
     pub seconds: f64,
@@ -34,7 +35,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { preset: Preset::Default, steps: vec![22.0, 27.0, 32.0, 37.0], seconds: 12.0 }
+        Self { preset: Preset::Default, steps: vec![26.0, 30.0, 34.0, 39.0], seconds: 12.0 }
     }
 }
 
