@@ -3,6 +3,7 @@
 use crate::door::{HintExt, refuse};
 use anyhow::Context as _;
 use media::TitleName;
+use std::fmt::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// The UDP port when an address names none.
@@ -46,7 +47,8 @@ pub(crate) fn title_url(address: SocketAddr, title: &TitleName) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             name.push(char::from(byte));
         } else {
-            name.push_str(&format!("%{byte:02X}"));
+            // Writing to a `String` cannot fail.
+            let _ = write!(name, "%{byte:02X}");
         }
     }
     format!("lamina://{address}/{name}")
@@ -56,18 +58,14 @@ fn percent_decoded(text: &str) -> anyhow::Result<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        rest = match (first, after) {
-            (b'%', [high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                let digits = std::str::from_utf8(&digits)?;
-                bytes.push(u8::from_str_radix(digits, 16)?);
-                after
-            }
-            _ => {
-                bytes.push(*first);
-                after
-            }
-        };
+        rest = after;
+        let mut byte = *first;
+        if let (b'%', [high, low, after @ ..]) = (first, after) {
+            let digits = [*high, *low];
+            byte = u8::from_str_radix(std::str::from_utf8(&digits)?, 16)?;
+            rest = after;
+        }
+        bytes.push(byte);
     }
     Ok(String::from_utf8(bytes)?)
 }

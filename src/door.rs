@@ -1,7 +1,7 @@
 //! How the door speaks when something is wrong: one `error:` line, its causes,
 //! a `hint:` where there is one, and an exit code that scripts can trust.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
 /// Everything asked for was done.
@@ -69,12 +69,12 @@ fn told(error: &anyhow::Error) -> String {
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         if !said.contains(&cause) {
-            text.push_str(&format!("caused by: {cause}\n"));
+            let _ = writeln!(text, "caused by: {cause}");
         }
         said = cause;
     }
     if let Some(hinted) = error.chain().find_map(|link| link.downcast_ref::<Hinted>()) {
-        text.push_str(&format!("hint: {}\n", hinted.hint));
+        let _ = writeln!(text, "hint: {}", hinted.hint);
     }
     text
 }

@@ -59,7 +59,7 @@ fn describe(facts: &Inspection) {
     );
     match &facts.audio {
         Some(audio) => {
-            println!("  sound: {} at {} Hz, {} channels", audio.codec, audio.sample_rate, audio.channels)
+            println!("  sound: {} at {} Hz, {} channels", audio.codec, audio.sample_rate, audio.channels);
         }
         None => println!("  no sound"),
     }

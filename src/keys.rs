@@ -20,7 +20,7 @@ Viewers need only the file ca.pem of this folder."
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
-    /// Folder of the keys [default: $XDG_DATA_HOME/lamina/keys]
+    /// Folder of the keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR", global = true)]
     keys: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "lamina", version, arg_required_else_help = true, after_help = FIRST_STEPS)]
 struct Cli {
-    /// Say more about what happens (repeat for details); RUST_LOG works too.
+    /// Say more about what happens (repeat for details); `RUST_LOG` works too.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]

@@ -16,6 +16,7 @@ Examples:
   lamina play lamina://127.0.0.1:4460/film --keys keys --headless --report out
 In the window: space pauses, left and right seek, up and down (or b, s, g) change the
 quality, + and - wind at 2x to 16x, q ends.")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Where and what: lamina://HOST:PORT/TITLE
     url: String,
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     /// Other nodes or proxies to open the title at, if the first does not answer
     #[arg(long, value_name = "HOST:PORT")]
     also: Vec<String>,
-    /// The folder with ca.pem [default: $XDG_DATA_HOME/lamina/keys]
+    /// The folder with ca.pem [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
     /// Print events and the report as lines of JSON

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// How many sessions there may be [default: 200]
     #[arg(long, value_name = "SESSIONS")]
     capacity: Option<usize>,
-    /// The folder of keys [default: $XDG_DATA_HOME/lamina/keys]
+    /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
     /// End when standard input closes

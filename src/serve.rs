@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// The node that takes over if this one dies
     #[arg(long, value_name = "NAME@ADDRESS:PORT")]
     backup: Option<NodeAddress>,
-    /// The folder of keys [default: $XDG_DATA_HOME/lamina/keys]
+    /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
     /// End when standard input closes

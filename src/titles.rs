@@ -20,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Args {
     /// The node or proxy: HOST or HOST:PORT
     host: String,
-    /// The folder with ca.pem [default: $XDG_DATA_HOME/lamina/keys]
+    /// The folder with ca.pem [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
     /// Print JSON

@@ -52,10 +52,9 @@ fn source(named: Option<PathBuf>, preset: Preset) -> anyhow::Result<(PathBuf, Ve
         Some(path) => path,
     };
     let library = cache.join(format!("up-{}-{preset}", lab::demo::fingerprint(&film)));
-    if let Some(kept) = Library::open(&library).ok().and_then(|library| library.titles().ok()) {
-        if let Some(title) = kept.titles.into_iter().next() {
-            return Ok((library, vec![title.title]));
-        }
+    let kept = Library::open(&library).and_then(|library| library.titles());
+    if let Some(title) = kept.ok().and_then(|kept| kept.titles.into_iter().next()) {
+        return Ok((library, vec![title.title]));
     }
     let mut options = EncodeOptions::new(&film, &library);
     options.preset = preset;

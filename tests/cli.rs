@@ -51,14 +51,17 @@ fn what_is_no_film_is_refused_in_one_line_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::write(here.join("empty.mp4"), b"").unwrap();
-    fs::write(here.join("noise.mp4"), (0..60_000_u32).map(|n| (n * 7919 >> 5) as u8).collect::<Vec<_>>())
-        .unwrap();
+    fs::write(
+        here.join("noise.mp4"),
+        (0..60_000_u32).map(|n| ((n * 7919) >> 5).to_le_bytes()[0]).collect::<Vec<_>>(),
+    )
+    .unwrap();
     fs::write(here.join("text.txt"), "a letter to a friend\n".repeat(100)).unwrap();
     let tone = ["-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "tone.wav"];
     assert!(Command::new("ffmpeg").args(tone).current_dir(here).status().unwrap().success());
     for input in ["empty.mp4", "noise.mp4", "text.txt", "tone.wav", "absent.mp4", "."] {
         fails(&["encode", input, "-o", "library"], here);
-        assert_eq!(entries(&here.join("library")), [] as [&str; 0], "{input} left something");
+        assert_eq!(entries(&here.join("library")), Vec::<String>::new(), "{input} left something");
     }
 }
 

@@ -38,7 +38,7 @@ impl Link {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let bits = (bytes + HEADERS) as u64 * 8;
+        let bits = u64::try_from((bytes + HEADERS) * 8).unwrap();
         *free_at = start + Duration::from_nanos(bits * 1_000_000_000 / self.bits_per_second);
         Some(*free_at)
     }

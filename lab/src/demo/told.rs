@@ -39,12 +39,10 @@ pub(super) fn clock(at_ms: u64) -> String {
 pub fn table(viewers: &[(&str, &PlayReport)]) -> String {
     let mut text = String::new();
     if viewers.len() > 1 {
-        let names: String = viewers.iter().map(|(name, _)| format!("{name:>32}")).collect();
-        let _ = writeln!(text, "  {:<18}{names}", "");
+        line(&mut text, "", viewers.iter().map(|(name, _)| (*name).to_owned()));
     }
     let mut row = |name: &str, value: &dyn Fn(&PlayReport) -> String| {
-        let values: String = viewers.iter().map(|(_, report)| format!("{:>32}", value(report))).collect();
-        let _ = writeln!(text, "  {name:<18}{values}");
+        line(&mut text, name, viewers.iter().map(|(_, report)| value(report)));
     };
     row("start-up", &|r| r.startup_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms")));
     row("freezes", &|r| match r.freezes.count {
@@ -65,6 +63,15 @@ pub fn table(viewers: &[(&str, &PlayReport)]) -> String {
         kilobytes.collect::<Vec<_>>().join(" ")
     });
     text
+}
+
+/// One row of the table: writing to a `String` cannot fail.
+fn line(text: &mut String, name: &str, values: impl Iterator<Item = String>) {
+    let _ = write!(text, "  {name:<18}");
+    for value in values {
+        let _ = write!(text, "{value:>32}");
+    }
+    text.push('\n');
 }
 
 fn qualities(report: &PlayReport) -> String {
