@@ -100,10 +100,7 @@ impl Driver {
 
     pub(super) fn take_event(&mut self, event: PipelineEvent) {
         match event {
-            PipelineEvent::WantsBlock => {
-                let serial = self.machine.serial();
-                self.put(Input::FeedWants { serial });
-            }
+            PipelineEvent::WantsBlock { serial } => self.put(Input::FeedWants { serial }),
             PipelineEvent::FirstPicture { at } => {
                 let startup_ms = self.recorder.first_picture(at);
                 self.tell(PlayerEvent::FirstPicture { startup_ms });
@@ -117,10 +114,7 @@ impl Driver {
             PipelineEvent::Freeze { start, length, .. } => {
                 self.tell(PlayerEvent::Freeze { at_ms: start.as_millis(), length_ms: length.as_millis() });
             }
-            PipelineEvent::EndOfStream => {
-                let serial = self.machine.serial();
-                self.put(Input::Ended { serial });
-            }
+            PipelineEvent::EndOfStream { serial } => self.put(Input::Ended { serial }),
             PipelineEvent::Key(key) => self.press(key),
             PipelineEvent::NoAudioDevice => self.tell(PlayerEvent::NoAudioDevice),
             PipelineEvent::Error(why) => self.end = Some(End::Failed(PlayError::Playback(why))),

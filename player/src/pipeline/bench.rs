@@ -52,13 +52,13 @@ pub fn combine(title: &TitleFolder) -> Result<CombineRun, PipelineError> {
     let mut blocks = (0..).zip(blocks);
     loop {
         match receive(&mut events)? {
-            PipelineEvent::WantsBlock => match blocks.next() {
+            PipelineEvent::WantsBlock { .. } => match blocks.next() {
                 Some((block, chunks)) => {
                     pipeline.feed(BlockFeed { serial: 0, block, quality, chunks, key_only: false })?;
                 }
                 None => pipeline.end_of_feed(0),
             },
-            PipelineEvent::EndOfStream => break,
+            PipelineEvent::EndOfStream { .. } => break,
             PipelineEvent::Error(error) => return Err(PipelineError::Build(error)),
             _ => {}
         }

@@ -132,7 +132,7 @@ impl Control {
             self.wake_up();
         }
         let room = self.supply == Supply::Full && self.pending.is_empty() && self.has_room();
-        if room && self.shared.events.send(PipelineEvent::WantsBlock) {
+        if room && self.shared.events.send(PipelineEvent::WantsBlock { serial: self.serial }) {
             self.supply = Supply::Asked;
         }
         self.follow_owner();
@@ -168,7 +168,7 @@ impl Control {
         let emptied = self.front.empty();
         self.sinks.flush_stop();
         self.screen.clear();
-        self.shared.begin_anew();
+        self.shared.begin_anew(request.serial);
         self.shared.watch.jumped(request.to);
         self.feed.restart(request.to, request.rate);
         self.pending.clear();

@@ -13,7 +13,10 @@ const KEPT_FOR_ESSENTIAL: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PipelineEvent {
     /// There is room for one more block: feed one.
-    WantsBlock,
+    WantsBlock {
+        /// The serial of the seek since which there is room.
+        serial: u64,
+    },
     /// The first picture since the start was shown.
     FirstPicture {
         /// When it was shown.
@@ -52,7 +55,10 @@ pub enum PipelineEvent {
     /// Playback stands still because it was asked to.
     Paused,
     /// The last picture was shown.
-    EndOfStream,
+    EndOfStream {
+        /// The serial of the blocks that came to their end.
+        serial: u64,
+    },
     /// A key was pressed in the window.
     Key(UserKey),
     /// There is no audio device: the film runs on the system clock, silently.
@@ -139,13 +145,13 @@ mod tests {
         let shown =
             PipelineEvent::Shown { pts: Span::ZERO, quality: Quality::GOLD, at: Instant::now(), block: 0 };
         (0..5_000).for_each(|_| events.mention(shown.clone()));
-        assert!(events.send(PipelineEvent::WantsBlock));
+        assert!(events.send(PipelineEvent::WantsBlock { serial: 0 }));
         let mut received = Vec::new();
         while let Ok(event) = receiver.try_recv() {
             received.push(event);
         }
         assert_eq!(received.len(), EVENT_CAPACITY - KEPT_FOR_ESSENTIAL + 1);
-        assert_eq!(received.last(), Some(&PipelineEvent::WantsBlock));
+        assert_eq!(received.last(), Some(&PipelineEvent::WantsBlock { serial: 0 }));
     }
 
     #[test]

@@ -83,8 +83,10 @@ fn hear_bus(pipeline: &gst::Pipeline, shared: &Arc<Shared>) -> Result<(), Pipeli
     let shared = shared.clone();
     bus.set_sync_handler(move |_, message| {
         match message.view() {
-            gst::MessageView::Eos(_) if shared.end_reached() => {
-                shared.events.send(PipelineEvent::EndOfStream);
+            gst::MessageView::Eos(_) => {
+                if let Some(serial) = shared.end_reached() {
+                    shared.events.send(PipelineEvent::EndOfStream { serial });
+                }
             }
             gst::MessageView::Error(error) if closed_window(&error.error()) => {
                 shared.events.send(PipelineEvent::Key(UserKey::Quit));

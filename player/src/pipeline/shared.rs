@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     end: Mutex<Option<u64>>,
     /// Stream time up to which Base has left its source.
     consumed: AtomicU64,
+    /// The serial of the last seek that was done.
+    serial: AtomicU64,
     /// Set when GStreamer says that the last picture was shown.
     ended: AtomicBool,
 }
@@ -64,6 +66,7 @@ impl Shared {
             flush: Mutex::new(None),
             end: Mutex::new(None),
             consumed: AtomicU64::new(0),
+            serial: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
     }
@@ -137,20 +140,22 @@ impl Shared {
     }
 
     /// Nothing was fed or shown since a seek.
-    pub(crate) fn begin_anew(&self) {
+    pub(crate) fn begin_anew(&self, serial: u64) {
+        self.serial.store(serial, Ordering::SeqCst);
         self.consumed.store(0, Ordering::SeqCst);
         self.ended.store(false, Ordering::SeqCst);
     }
 
-    /// The last picture was shown. False if a seek is under way, which makes
-    /// that meaningless.
-    pub(crate) fn end_reached(&self) -> bool {
+    /// The last picture since the seek with the serial told was shown. Nothing
+    /// if another seek is under way, which makes that meaningless.
+    pub(crate) fn end_reached(&self) -> Option<u64> {
+        let serial = self.serial.load(Ordering::SeqCst);
         if self.flush_asked().is_some() {
-            return false;
+            return None;
         }
         self.ended.store(true, Ordering::SeqCst);
         self.watch.ended();
-        true
+        Some(serial)
     }
 
     pub(crate) fn position(&self) -> Option<Span> {

@@ -128,14 +128,15 @@ impl<'a> Viewer<'a> {
         if let PipelineEvent::Error(error) = &event {
             panic!("the pipeline failed: {error}");
         }
-        if event == PipelineEvent::WantsBlock {
+        if event == (PipelineEvent::WantsBlock { serial: self.serial }) {
             self.feed_next();
         }
         self.log.push(event);
     }
 
     pub async fn play_out(&mut self) {
-        self.until(|event| *event == PipelineEvent::EndOfStream).await;
+        let serial = self.serial;
+        self.until(|event| *event == PipelineEvent::EndOfStream { serial }).await;
     }
 
     pub async fn shown(&mut self, count: usize) {
