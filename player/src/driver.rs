@@ -279,7 +279,9 @@ impl Driver {
     async fn finish(mut self, end: &End) -> PlayReport {
         self.network.fetches.clear();
         let pipeline = self.pipeline.take();
-        let stopped = tokio::task::spawn_blocking(move || pipeline.map(Pipeline::stop)).await;
+        let stopping = tokio::task::spawn_blocking(move || pipeline.map(Pipeline::stop));
+        // The nodes hear of the end now, and not when they miss us.
+        let (stopped, ()) = tokio::join!(stopping, self.network.endpoint.close());
         let measured = stopped.unwrap_or_else(|error| {
             tracing::error!(%error, "the pipeline's end was not seen");
             None

@@ -171,6 +171,32 @@ async fn the_viewer_seeks_changes_quality_and_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_viewer_winds_forward_and_back_on_key_pictures_of_base() {
+    let _alone = STAGE.lock().await;
+    let network = Network::start(&FILM);
+    let mut told = 0;
+    let report = network
+        .play(network.options(), |event, commands| {
+            let PlayerEvent::Status { position_ms, quality, .. } = event else { return };
+            let step = match (told, *position_ms, quality.as_str()) {
+                (0, 1_000.., _) => Command::Rate(4),
+                (1, 8_000.., "bronze") => Command::Rate(-4),
+                (2, ..=4_000, "bronze") => Command::Rate(1),
+                (3, 5_500.., "gold") => Command::Stop,
+                _ => return,
+            };
+            told += 1;
+            commands.try_send(step).unwrap();
+        })
+        .await
+        .unwrap();
+    assert_eq!((told, report.outcome.as_str()), (4, "stopped"));
+    assert!(report.watched_ms < 10_000, "{} ms for ten seconds of film and more", report.watched_ms);
+    assert_eq!(report.freezes.list, []);
+    assert_eq!(changes(&report), [], "winding is no change of quality");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn gold_over_a_narrow_link_plays_on_in_what_it_carries() {
     let _alone = STAGE.lock().await;
     let base: u64 = FILM.chunks.iter().map(|block| block[0].len() as u64).sum();

@@ -23,7 +23,7 @@ pub(crate) struct Playback {
     pub(crate) paused: bool,
     /// Room for so many blocks in the pipeline.
     pub(crate) wants: u32,
-    /// End of what was fed.
+    /// End of what was fed, in the direction of play.
     pub(crate) fed_end: Span,
     /// Whether the pipeline was told that nothing more comes.
     pub(crate) told_end: bool,
@@ -93,8 +93,9 @@ impl Playback {
 
     /// The pipeline shows `at`. Positions outside of what was fed are lies.
     pub(crate) fn report(&mut self, now: Time, at: Span) {
-        let forward = at >= self.reported && at <= self.fed_end;
-        if if self.rate > 0 { forward } else { at <= self.reported } {
+        let (low, high) =
+            if self.rate > 0 { (self.reported, self.fed_end) } else { (self.fed_end, self.reported) };
+        if low <= at && at <= high {
             self.reported = at;
             self.base = at;
             self.running = self.running.map(|_| now);
@@ -106,7 +107,11 @@ impl Playback {
     pub(crate) fn at(&self, now: Time) -> Span {
         let Some(since) = self.running else { return self.base };
         let passed = (now - since).saturating_mul(u64::from(self.rate.unsigned_abs()));
-        if self.rate > 0 { (self.base + passed).min(self.fed_end) } else { self.base.saturating_sub(passed) }
+        if self.rate > 0 {
+            (self.base + passed).min(self.fed_end)
+        } else {
+            self.base.saturating_sub(passed).max(self.fed_end)
+        }
     }
 
     /// When the position will be `target`, at normal speed; none while it stands.
@@ -116,7 +121,7 @@ impl Playback {
 
     /// Moves the cursor past `block`, which was just fed.
     pub(crate) fn advance(&mut self, session: &Session, block: u32, config: &PlayerConfig) {
-        self.fed_end = if self.rate > 0 { session.end(block) } else { self.fed_end };
+        self.fed_end = if self.rate > 0 { session.end(block) } else { session.start(block) };
         self.next = self.after(session, block, config);
     }
 

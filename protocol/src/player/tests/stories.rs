@@ -149,6 +149,19 @@ fn the_first_in_order_serves_even_if_it_answers_last_at_the_start() {
 }
 
 #[test]
+fn a_viewer_who_was_asleep_does_not_blame_its_sources() {
+    let mut rig = Rig::new(1);
+    rig.run(5.s());
+    for _ in 0..20 {
+        // The processor was elsewhere; the answers lie in the socket.
+        rig.now += 700.ms();
+        rig.run(150.ms());
+    }
+    assert_eq!(rig.count(|event| matches!(event, Event::Silent { .. })), 0);
+    assert_eq!(rig.transitions(), []);
+}
+
+#[test]
 fn a_hanging_node_is_passed_over_and_used_again_when_it_wakes() {
     let mut rig = Rig::new(1);
     rig.run(4.s());
