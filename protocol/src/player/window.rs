@@ -123,12 +123,13 @@ impl Player {
         let Some(session) = &self.session else { return false };
         let spare = self.config.step.headroom_percent;
         let all = percent(session.rate_of(block, quality), spare);
-        let enough = self.sources.total_rate().is_some_and(|rate| rate >= all);
+        // Too little busy time for an estimate is room enough.
+        let enough = self.sources.total_rate().is_none_or(|rate| rate >= all);
         let Some(top) = quality.top() else { return enough };
         let below = session.rate_of(block, Quality(top.0));
         let one = percent(BitRate(session.rate_of(block, quality).0.saturating_sub(below.0)), spare);
         let source = self.sources.serving(top);
-        enough && source.and_then(|id| self.sources.rate(id)).is_some_and(|rate| rate >= one)
+        enough && source.and_then(|id| self.sources.rate(id)).is_none_or(|rate| rate >= one)
     }
 
     /// A link that is busy most of the time with less than the next quality needs

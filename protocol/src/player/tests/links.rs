@@ -65,8 +65,8 @@ fn a_link_that_narrows_steps_down_and_one_that_widens_steps_up_after_the_hold() 
     let down = rig.transitions();
     assert!(!down.is_empty() && down.iter().all(|(.., cause)| *cause == Cause::Rate), "{down:?}");
     assert_eq!(down.last().unwrap().2, Quality::BRONZE);
-    rig.link = BitRate(GOLD * 4);
-    rig.run(70.s());
+    rig.link = BitRate(GOLD * 400);
+    rig.run(40.s());
     let up = &rig.transitions()[down.len()..];
     assert_eq!(up.iter().map(|(_, _, to, _)| to.layers()).collect::<Vec<_>>(), [2, 3], "{up:?}");
     assert!(up.iter().all(|(.., cause)| *cause == Cause::Headroom));
