@@ -35,7 +35,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { preset: Preset::Default, steps: vec![26.0, 30.0, 34.0, 39.0], seconds: 12.0 }
+        Self { preset: Preset::Default, steps: vec![25.0, 30.0, 35.0, 40.0], seconds: 12.0 }
     }
 }
 
