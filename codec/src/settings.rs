@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum Preset {
     /// libvpx realtime, cpu-used 5.
     Fast,
-    /// libvpx good, cpu-used 3.
+    /// libvpx good, cpu-used 4 in the topmost layer and 5 below.
     #[default]
     Default,
     /// libvpx good, cpu-used 1.
@@ -32,7 +32,7 @@ impl Preset {
         let (speed, long_term, first, step) = match (self, top) {
             (Self::Fast, _) => (Speed { realtime: true, cpu_used: 5 }, false, 0, 0),
             (Self::Default, false) => (good(5), false, -10, 0),
-            (Self::Default, true) => (good(3), true, -6, 1),
+            (Self::Default, true) => (good(4), true, -6, 1),
             (Self::Best, false) => (good(1), true, -10, 1),
             (Self::Best, true) => (good(1), true, -6, 1),
         };
