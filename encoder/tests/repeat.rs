@@ -23,14 +23,14 @@ fn repeats_are_whole_blocks_with_their_own_times_and_sound_that_runs_on() {
     let long = repeat(&once, &library, Span::from_secs(20), false, &AtomicBool::new(false)).unwrap();
 
     let (short, manifest) = (once.manifest(), long.manifest());
-    assert_eq!(once_report.blocks, 2);
-    assert_eq!(manifest.block_count(), 20);
+    assert_eq!(once_report.blocks, 3);
+    assert_eq!(manifest.block_count(), 30);
     assert_eq!(manifest.duration, 10 * short.duration);
     for (index, block) in manifest.blocks.iter().enumerate() {
-        let original = &short.blocks[index % 2];
-        assert_eq!(block.start, original.start + u64::try_from(index / 2).unwrap() * short.duration);
+        let original = &short.blocks[index % 3];
+        assert_eq!(block.start, original.start + u64::try_from(index / 3).unwrap() * short.duration);
         assert_eq!((block.base_hash, &block.quality_hashes), (original.base_hash, &original.quality_hashes));
-        if index >= 2 {
+        if index >= 3 {
             assert_ne!(block.chunks[1].hash, original.chunks[1].hash, "each repeat is a chunk of its own");
         }
     }
@@ -49,7 +49,7 @@ fn repeats_are_whole_blocks_with_their_own_times_and_sound_that_runs_on() {
         let off = wanted.map(|at| (time - at).rem_euclid(105_600)).map(|off| off.min(105_600 - off)).min();
         assert!(off.unwrap() <= 1_024, "frame at {time}");
     }
-    for index in 0..20 {
+    for index in 0..30 {
         let block = &manifest.blocks[usize::try_from(index).unwrap()];
         let chunk = long.read_chunk(index, Layer::BASE).unwrap();
         let samples = parse_chunk(&chunk, manifest.layers[0].delay).unwrap();
@@ -66,7 +66,7 @@ fn encoding_can_repeat_at_once_and_shows_only_the_result() {
     let mut options = place.options(&film);
     options.repeat_to = Some(Span::from_secs(5));
     let (report, title) = encode(&options).unwrap();
-    assert_eq!((report.blocks, report.pictures), (6, 55));
+    assert_eq!((report.blocks, report.pictures), (9, 55));
     assert_eq!(title.manifest().span(), Span::from_millis(6_600));
     assert_eq!(place.listing(), ["film"]);
 }
@@ -117,5 +117,5 @@ fn a_nodes_folder_is_checked_as_far_as_it_goes() {
     let part = media::library::copy_layers(&title, &[Layer::BASE, Layer::ENH2], &node, false).unwrap();
     let found = verify(&part);
     assert!(found.is_clean());
-    assert_eq!((found.qualities, found.missing, found.chunks), (vec![Quality::BRONZE], vec![Layer::ENH1], 4));
+    assert_eq!((found.qualities, found.missing, found.chunks), (vec![Quality::BRONZE], vec![Layer::ENH1], 6));
 }

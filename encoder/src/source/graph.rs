@@ -109,7 +109,7 @@ impl Graph {
             asked: Instant::now(),
             seen: None,
             next_time: 0,
-            made: !pass_aac,
+            made: false,
             video: None,
             audio: None,
             sound_caps: None,
@@ -131,6 +131,7 @@ impl Graph {
             }
             let (video, audio) = {
                 let mut heard = lock(&self.heard);
+                self.made = heard.made;
                 (heard.video.take(), heard.audio.take())
             };
             self.video = self.video.take().or(video.map(Tap::new));

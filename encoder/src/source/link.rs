@@ -18,6 +18,8 @@ const WAITING_SOUND: u32 = 8_192;
 pub(super) struct Heard {
     pub(super) video: Option<AppSink>,
     pub(super) audio: Option<AppSink>,
+    /// Whether the sound is made anew instead of passed through.
+    pub(super) made: bool,
     pub(super) all_pads: bool,
     pub(super) failed: Option<String>,
     pub(super) warnings: Vec<String>,
@@ -62,7 +64,9 @@ fn link(
     } else if name.starts_with("audio/") && !have_audio {
         let sink = sink(WAITING_SOUND);
         attach(pipeline, pad, audio_chain(&name)?, &sink)?;
-        lock(heard).audio = Some(sink);
+        let mut heard = lock(heard);
+        heard.audio = Some(sink);
+        heard.made = name != "audio/mpeg";
     } else {
         let unused = make("fakesink").map_err(|error| error.to_string())?;
         unused.set_property("sync", false);
@@ -103,6 +107,12 @@ fn video_chain(caps: &gst::Caps) -> Result<(Vec<gst::Element>, Option<String>), 
     let make = |name| make(name).map_err(|error| error.to_string());
     let flip = make("videoflip")?;
     flip.set_property_from_str("video-direction", "auto");
+    if !caps.is_fixed() {
+        // Not decided before the first picture: whatever it is, make it I420.
+        let (convert, filter) = (make("videoconvert")?, make("capsfilter")?);
+        filter.set_property("caps", gst::Caps::builder("video/x-raw").field("format", "I420").build());
+        return Ok((vec![convert, filter, flip], None));
+    }
     let info = gst_video::VideoInfo::from_caps(caps).map_err(|_| format!("unknown pictures: {caps}"))?;
     if info.format() == gst_video::VideoFormat::I420 {
         return Ok((vec![flip], None));
