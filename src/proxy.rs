@@ -2,7 +2,7 @@
 
 use crate::door::{DONE, HintExt, Outcome};
 use crate::running;
-use crate::serve::{config_file, endpoint_hint, keys_hint, say_ready, set};
+use crate::serve::{config_file, endpoint_hint, keys_hint, say_ready, set, tell_event};
 use anyhow::Context as _;
 use protocol::PeerId;
 use proxy::{ProxyConfig, StartError, UpstreamFlag};
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+    /// Print each event as a line of JSON on standard output
+    #[arg(long)]
+    events: bool,
     /// End when standard input closes
     #[arg(long)]
     exit_with_parent: bool,
@@ -86,10 +89,10 @@ fn settings(args: Args) -> anyhow::Result<ProxyConfig> {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let exit_with_parent = args.exit_with_parent;
+    let (exit_with_parent, events) = (args.exit_with_parent, args.events);
     let config = settings(args)?;
     running::block_on(async move {
-        let proxy = match proxy::start(config, |_| ()).await {
+        let proxy = match proxy::start(config, move |event| tell_event(event, events)).await {
             Err(error) => return explain(error),
             Ok(proxy) => proxy,
         };

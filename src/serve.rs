@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+    /// Print each event as a line of JSON on standard output
+    #[arg(long)]
+    events: bool,
     /// End when standard input closes
     #[arg(long)]
     exit_with_parent: bool,
@@ -95,10 +98,10 @@ fn settings(args: Args) -> anyhow::Result<ServeConfig> {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let exit_with_parent = args.exit_with_parent;
+    let (exit_with_parent, events) = (args.exit_with_parent, args.events);
     let config = settings(args)?;
     running::block_on(async move {
-        let node = match server::serve(config, |_| ()).await {
+        let node = match server::serve(config, move |event| tell_event(event, events)).await {
             Err(error) => return explain(error),
             Ok(node) => node,
         };
@@ -113,6 +116,15 @@ pub(crate) fn run(args: Args) -> Outcome {
 pub(crate) fn say_ready(ready: &impl serde::Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(ready)?);
     Ok(())
+}
+
+/// One event: a log line for people, and a line of JSON if that was asked for.
+#[allow(clippy::print_stdout, reason = "events are what --events asks for")]
+pub(crate) fn tell_event(event: &(impl serde::Serialize + std::fmt::Debug), json: bool) {
+    tracing::info!(?event);
+    if let (true, Ok(line)) = (json, serde_json::to_string(event)) {
+        println!("{line}");
+    }
 }
 
 fn explain(error: StartError) -> Outcome {

@@ -17,4 +17,5 @@ mod shelf;
 mod upstream;
 
 pub use config::{ProxyConfig, UpstreamFlag, UpstreamFlagError};
-pub use running::{Ready, Running, StartError, start};
+pub use running::{StartError, start};
+pub use transport::{Ready, Running};

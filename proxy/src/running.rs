@@ -6,37 +6,13 @@ use crate::shelf::Shelf;
 use crate::upstream::Pool;
 use media::Time;
 use protocol::proxy::{Event, Proxy};
-use protocol::{PeerId, Role};
-use serde::Serialize;
-use std::future::Future;
+use protocol::Role;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tracing::info;
-use transport::{Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError};
-
-/// A proxy that serves. Dropping it ends it at once.
-#[derive(Debug)]
-pub struct Running {
-    peer: PeerId,
-    address: SocketAddr,
-    endpoint: Endpoint,
-    drain: watch::Sender<bool>,
-    driver: JoinHandle<()>,
-}
-
-/// What a proxy says on standard output when it can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Ready {
-    /// Always true.
-    pub ready: bool,
-    /// The proxy's name.
-    pub peer: PeerId,
-    /// Where it listens.
-    pub address: SocketAddr,
-}
+use transport::{
+    Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError, Running,
+};
 
 /// Why a proxy does not start. Nothing listens then.
 #[derive(Debug, thiserror::Error)]
@@ -84,52 +60,14 @@ pub async fn start(
     let endpoint = Endpoint::open(&settings)?;
     // Clients may be let in on one interface while nodes are on another.
     let outwards = Endpoint::open(&settings.dialling_only())?;
-    let address = endpoint.local_address().map_err(StartError::Address)?;
-    let (drain, ordered) = watch::channel(false);
     let machine = Proxy::new(Time::ZERO, peer, config.machine(), 0);
-    let host = Host::start(endpoint.clone(), address);
     let progress = Duration::from_millis(config.progress_ms);
     let (pool, shelf) = (Pool::new(outwards, progress), Shelf::new(config.cache_bytes));
-    let driver = Driver::new(machine, host, pool, shelf, ordered, Box::new(on_event));
-    info!(%peer, %address, "serving");
-    Ok(Running { peer, address, endpoint, drain, driver: tokio::spawn(driver.run()) })
-}
-
-impl Running {
-    /// Where the proxy listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The proxy's name.
-    pub fn peer(&self) -> PeerId {
-        self.peer
-    }
-
-    /// The line for whoever started the proxy.
-    pub fn ready(&self) -> Ready {
-        Ready { ready: true, peer: self.peer, address: self.address }
-    }
-
-    /// Serves until `stop` resolves, then [drains](Self::drain).
-    pub async fn until(self, stop: impl Future<Output = ()>) {
-        stop.await;
-        self.drain().await;
-    }
-
-    /// Tells every peer, lets open requests finish within the time that the
-    /// configuration gives them, and ends.
-    pub async fn drain(mut self) {
-        // The driver ends by itself: at once, or when the time is up.
-        let _ = self.drain.send(true);
-        let _ = (&mut self.driver).await;
-        self.endpoint.close().await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.driver.abort();
-        self.endpoint.close_now();
-    }
+    let proxy = Running::start(peer, endpoint.clone(), |address, ordered| {
+        let host = Host::start(endpoint, address);
+        Driver::new(machine, host, pool, shelf, ordered, Box::new(on_event)).run()
+    });
+    let proxy = proxy.map_err(StartError::Address)?;
+    info!(%peer, address = %proxy.address(), "serving");
+    Ok(proxy)
 }

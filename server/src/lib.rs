@@ -13,5 +13,6 @@ mod running;
 mod store;
 
 pub use config::{LayerName, LayerSource, Level, LevelError, ServeConfig, SourceError};
-pub use running::{Ready, Running, StartError, serve};
+pub use running::{StartError, serve};
 pub use store::{Store, StoreError};
+pub use transport::{Ready, Running};

@@ -6,36 +6,12 @@ use crate::store::{Store, StoreError};
 use media::Time;
 use protocol::node::{Event, Node};
 use protocol::{PeerId, Role};
-use serde::Serialize;
-use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tracing::info;
-use transport::{Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError};
-
-/// A node that serves. Dropping it ends it at once.
-#[derive(Debug)]
-pub struct Running {
-    peer: PeerId,
-    address: SocketAddr,
-    endpoint: Endpoint,
-    drain: watch::Sender<bool>,
-    driver: JoinHandle<()>,
-}
-
-/// What a node says on standard output when it can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Ready {
-    /// Always true.
-    pub ready: bool,
-    /// The node's name.
-    pub peer: PeerId,
-    /// Where it listens.
-    pub address: SocketAddr,
-}
+use transport::{
+    Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError, Running,
+};
 
 /// Why a node does not start. Nothing listens then.
 #[derive(Debug, thiserror::Error)]
@@ -77,13 +53,14 @@ pub async fn serve(
     let bind = config.listen;
     let endpoint =
         Endpoint::open(&EndpointConfig { bind, ..EndpointConfig::member(Role::Node, &identity, authority) })?;
-    let address = endpoint.local_address().map_err(StartError::Address)?;
-    let (drain, ordered) = watch::channel(false);
     let machine = Node::new(Time::ZERO, peer, config.node(), 0);
-    let host = Host::start(endpoint.clone(), address);
-    let driver = Driver::new(machine, host, Arc::new(store), ordered, Box::new(on_event));
-    info!(%peer, %address, level = %config.level, "serving");
-    Ok(Running { peer, address, endpoint, drain, driver: tokio::spawn(driver.run()) })
+    let node = Running::start(peer, endpoint.clone(), |address, ordered| {
+        let host = Host::start(endpoint, address);
+        Driver::new(machine, host, Arc::new(store), ordered, Box::new(on_event)).run()
+    });
+    let node = node.map_err(StartError::Address)?;
+    info!(%peer, address = %node.address(), level = %config.level, "serving");
+    Ok(node)
 }
 
 /// What comes from disk before anything listens.
@@ -93,43 +70,4 @@ fn prepare(config: &ServeConfig, peer: PeerId) -> Result<(Store, Identity, Autho
     let identity = Identity::obtain(&folder, peer)?;
     let authority = Authority::load(&folder)?;
     Ok((store, identity, authority))
-}
-
-impl Running {
-    /// Where the node listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The node's name.
-    pub fn peer(&self) -> PeerId {
-        self.peer
-    }
-
-    /// The line for whoever started the node.
-    pub fn ready(&self) -> Ready {
-        Ready { ready: true, peer: self.peer, address: self.address }
-    }
-
-    /// Serves until `stop` resolves, then [drains](Self::drain).
-    pub async fn until(self, stop: impl Future<Output = ()>) {
-        stop.await;
-        self.drain().await;
-    }
-
-    /// Tells every peer, lets open requests finish within the time that the
-    /// configuration gives them, and ends.
-    pub async fn drain(mut self) {
-        // The driver ends by itself: at once, or when the time is up.
-        let _ = self.drain.send(true);
-        let _ = (&mut self.driver).await;
-        self.endpoint.close().await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.driver.abort();
-        self.endpoint.close_now();
-    }
 }

@@ -4,6 +4,8 @@
 use super::PlayReport;
 use std::fmt::Write as _;
 
+/// More failovers than this are dots without words, which would cover each other.
+const MOST_WORDS: usize = 8;
 const WIDTH: f64 = 1_000.0;
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 24.0;
@@ -179,9 +181,13 @@ impl Sheet {
             let y = if row % 2 == 0 { 76.0 } else { 90.0 };
             text(svg, (x + 5.0, y), "start", KILL, &format!("✕ {}", kill.node));
         }
-        for over in &report.failovers {
-            let (x, y) = (self.x(over.at_ms + over.recovered_ms), self.buffer_top - 10.0);
+        for (row, over) in report.failovers.iter().enumerate() {
+            let row = if row % 2 == 0 { 10.0 } else { 26.0 };
+            let (x, y) = (self.x(over.at_ms + over.recovered_ms), self.buffer_top - row);
             let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{FAILOVER}\"/>");
+            if report.failovers.len() > MOST_WORDS {
+                continue;
+            }
             let words = format!("{} from {} after {} ms", over.layer, over.to, over.recovered_ms);
             // Words near the right edge stand before their mark.
             let (side, anchor) = if x > 0.7 * WIDTH { (-7.0, "end") } else { (7.0, "start") };
