@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Pictures that are read ahead of the sound before the two are held to be
 /// hopelessly apart.
-const MAX_AHEAD: usize = 240;
+const MAX_AHEAD: usize = 90;
 /// Frames of sound kept while pictures are awaited: six minutes.
 const MAX_SOUND: usize = 16_384;
 

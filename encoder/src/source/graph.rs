@@ -47,7 +47,8 @@ pub(super) struct Graph {
     pipeline: gst::Pipeline,
     bus: gst::Bus,
     heard: Arc<Mutex<Heard>>,
-    progress: Instant,
+    /// Since when nothing has come while something was wanted.
+    quiet: Option<Instant>,
     /// When the film was last asked for something.
     asked: Instant,
     /// The format last seen, and what it says.
@@ -105,7 +106,7 @@ impl Graph {
             pipeline,
             bus,
             heard,
-            progress: Instant::now(),
+            quiet: None,
             asked: Instant::now(),
             seen: None,
             next_time: 0,
@@ -126,6 +127,7 @@ impl Graph {
         loop {
             self.glance(cancel)?;
             if !lock(&self.heard).all_pads {
+                self.be_patient()?;
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
@@ -143,6 +145,7 @@ impl Graph {
             let Some(audio) = &mut self.audio else { return Ok(true) };
             self.sound_caps = audio.caps(GLANCE);
             if self.sound_caps.is_none() && !audio.ended() {
+                self.be_patient()?;
                 continue;
             }
             if self.audio_format().is_some() {
@@ -177,7 +180,7 @@ impl Graph {
             let ended = tap.ended();
             return self.nothing(ended);
         };
-        self.progress = Instant::now();
+        self.quiet = None;
         let caps = sample.caps().ok_or(EncodeError::Picture("a picture without a format".into()))?;
         let info = self.info(caps)?;
         let buffer = sample.buffer_owned().ok_or(EncodeError::Picture("an empty sample".into()))?;
@@ -202,7 +205,7 @@ impl Graph {
             let ended = tap.ended();
             return self.nothing(ended);
         };
-        self.progress = Instant::now();
+        self.quiet = None;
         let data = sample
             .buffer()
             .and_then(|buffer| buffer.map_readable().ok())
@@ -220,7 +223,7 @@ impl Graph {
 
     /// Whether nothing has come for so long that nothing will.
     pub(super) fn stalled(&self) -> bool {
-        self.progress.elapsed() > PATIENCE / 2
+        self.quiet.is_some_and(|since| since.elapsed() > PATIENCE / 2)
     }
 
     /// Adds something that people should know.
@@ -251,29 +254,31 @@ impl Graph {
         Ok(info)
     }
 
-    fn nothing<T>(&self, ended: bool) -> Result<Pulled<T>, EncodeError> {
+    /// Nothing came: because it ended, or not yet.
+    fn nothing<T>(&mut self, ended: bool) -> Result<Pulled<T>, EncodeError> {
         if ended {
             self.check()?;
             return Ok(Pulled::End);
         }
-        if self.progress.elapsed() > PATIENCE {
+        self.be_patient()?;
+        Ok(Pulled::Later)
+    }
+
+    fn be_patient(&mut self) -> Result<(), EncodeError> {
+        if self.quiet.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return Err(EncodeError::Stalled { seconds: PATIENCE.as_secs() });
         }
-        Ok(Pulled::Later)
+        Ok(())
     }
 
     fn glance(&mut self, cancel: &AtomicBool) -> Result<(), EncodeError> {
         // While the reader waits for room among the blocks, nothing is expected of the film.
-        let away = self.asked.elapsed();
-        self.asked = Instant::now();
-        if away > 10 * GLANCE {
-            self.progress += away;
+        if self.asked.elapsed() > 10 * GLANCE {
+            self.quiet = None;
         }
+        self.asked = Instant::now();
         if cancel.load(Ordering::Relaxed) {
             return Err(EncodeError::Cancelled);
-        }
-        if self.progress.elapsed() > PATIENCE {
-            return Err(EncodeError::Stalled { seconds: PATIENCE.as_secs() });
         }
         self.check()
     }
