@@ -115,12 +115,11 @@ fn say(line: &str) {
     eprintln!("{line}");
 }
 
-#[allow(clippy::print_stdout, reason = "the table is what was asked for")]
 fn tell(report: &(impl Serialize + Display), json: bool) -> Outcome {
     if json {
-        println!("{}", serde_json::to_string_pretty(report)?);
+        outln!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        print!("{report}");
+        out!("{report}");
     }
     Ok(DONE)
 }

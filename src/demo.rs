@@ -122,19 +122,20 @@ fn explain<T>(error: DemoError) -> anyhow::Result<T> {
 }
 
 /// The end of the story. A freeze or a wrong picture is a failed check.
-#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
 fn tell(options: &DemoOptions, outcome: &DemoOutcome, json: bool) -> Outcome {
     if json {
-        println!("{}", serde_json::to_string(&outcome.gold)?);
+        outln!("{}", serde_json::to_string(&outcome.gold)?);
     } else {
-        print!(
+        out!(
             "\n{}",
             lab::demo::table(&[("gold, direct", &outcome.gold), ("bronze, by proxy", &outcome.bronze)])
         );
         for kill in &outcome.gold.kills {
-            println!(
+            outln!(
                 "  killed {:<8} at {:>6} ms with {:.1} s in the buffer",
-                kill.node, kill.at_ms, kill.buffer_s
+                kill.node,
+                kill.at_ms,
+                kill.buffer_s
             );
         }
     }

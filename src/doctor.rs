@@ -97,10 +97,9 @@ fn socket_buffers() -> Finding {
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the findings are what was asked for")]
 fn tell(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(findings)?);
+        outln!("{}", serde_json::to_string_pretty(findings)?);
         return Ok(());
     }
     for finding in findings {
@@ -109,9 +108,9 @@ fn tell(findings: &[Finding], json: bool) -> anyhow::Result<()> {
             (false, true) => "MISSING",
             (false, false) => "note   ",
         };
-        println!("{mark}  {:<16} {}", finding.what, finding.says);
+        outln!("{mark}  {:<16} {}", finding.what, finding.says);
         if let Some(hint) = &finding.hint {
-            println!("         {:<16} hint: {hint}", "");
+            outln!("         {:<16} hint: {hint}", "");
         }
     }
     Ok(())

@@ -219,31 +219,33 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
 fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(report)?);
+        outln!("{}", serde_json::to_string_pretty(report)?);
         return Ok(());
     }
-    println!("{} ({} blocks, {:.2} s)", report.folder, report.blocks, report.seconds);
-    println!("\n  layer    size         kbit/s   share");
+    outln!("{} ({} blocks, {:.2} s)", report.folder, report.blocks, report.seconds);
+    outln!("\n  layer    size         kbit/s   share");
     for layer in &report.layers {
         let size = format!("{}x{}", layer.width, layer.height);
-        println!("  {:<8} {:<10} {:>8.0}  {:>5.1}%", layer.layer, size, layer.kbit_s, layer.share * 100.0);
+        outln!("  {:<8} {:<10} {:>8.0}  {:>5.1}%", layer.layer, size, layer.kbit_s, layer.share * 100.0);
     }
     if report.audio_kbit_s > 0.0 {
-        println!("  (sound, in base)    {:>8.0}", report.audio_kbit_s);
+        outln!("  (sound, in base)    {:>8.0}", report.audio_kbit_s);
     }
     if !report.qualities.is_empty() {
-        println!("\n  quality  PSNR-Y     SSIM      kbit/s");
+        outln!("\n  quality  PSNR-Y     SSIM      kbit/s");
     }
     for quality in &report.qualities {
-        println!(
+        outln!(
             "  {:<8} {:>6.2} dB  {:.4}  {:>8.0}",
-            quality.quality, quality.psnr_y, quality.ssim_y, quality.kbit_s
+            quality.quality,
+            quality.psnr_y,
+            quality.ssim_y,
+            quality.kbit_s
         );
     }
-    println!(
+    outln!(
         "\n{} pictures in {:.1} s, {:.1} a second (preset {}, CRF {}, quantizers {:?})",
         report.pictures,
         report.elapsed_seconds,

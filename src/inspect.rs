@@ -30,7 +30,6 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<TitleFolder> {
         .hint("name the folder of a title, such as library/film")
 }
 
-#[allow(clippy::print_stdout, reason = "the description is what was asked for")]
 pub(crate) fn run(args: &Args) -> Outcome {
     let folder = open(&args.title)?;
     let facts = encoder::inspect(&folder);
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if let (true, Some(object)) = (args.blocks, value.as_object_mut()) {
             object.insert("blocks".into(), serde_json::to_value(&folder.manifest().blocks)?);
         }
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        outln!("{}", serde_json::to_string_pretty(&value)?);
         return Ok(DONE);
     }
     describe(&facts);
@@ -49,21 +48,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(DONE)
 }
 
-#[allow(clippy::print_stdout, reason = "the description is what was asked for")]
 fn describe(facts: &Inspection) {
     let (rate, made) = (facts.frame_rate, &facts.made);
-    println!("{}  {}x{}  {:.2} s", facts.title, facts.width, facts.height, facts.seconds);
-    println!(
+    outln!("{}  {}x{}  {:.2} s", facts.title, facts.width, facts.height, facts.seconds);
+    outln!(
         "  {} pictures ({}/{} a second) in {} blocks of {:.3} to {:.3} s",
-        facts.pictures, rate.num, rate.den, facts.blocks, facts.block_seconds.0, facts.block_seconds.1
+        facts.pictures,
+        rate.num,
+        rate.den,
+        facts.blocks,
+        facts.block_seconds.0,
+        facts.block_seconds.1
     );
     match &facts.audio {
         Some(audio) => {
-            println!("  sound: {} at {} Hz, {} channels", audio.codec, audio.sample_rate, audio.channels);
+            outln!("  sound: {} at {} Hz, {} channels", audio.codec, audio.sample_rate, audio.channels);
         }
-        None => println!("  no sound"),
+        None => outln!("  no sound"),
     }
-    println!(
+    outln!(
         "  made by {} (preset {}, CRF {}.{:02}, quantizers {:?})",
         made.by,
         made.preset,
@@ -71,28 +74,31 @@ fn describe(facts: &Inspection) {
         made.crf_centi % 100,
         made.quantizers
     );
-    println!("\n  layer    codec        size          kbit/s   peak kbit/s");
+    outln!("\n  layer    codec        size          kbit/s   peak kbit/s");
     for layer in &facts.layers {
         let size = format!("{}x{}", layer.width, layer.height);
         let kept = if layer.kept { "" } else { "  (not kept here)" };
-        println!(
+        outln!(
             "  {:<8} {:<12} {:<11} {:>8.0}  {:>12.0}{kept}",
-            layer.layer, layer.codec, size, layer.kbit_s, layer.peak_kbit_s
+            layer.layer,
+            layer.codec,
+            size,
+            layer.kbit_s,
+            layer.peak_kbit_s
         );
     }
-    println!("  all                              {:>8.0}", facts.total_kbit_s);
+    outln!("  all                              {:>8.0}", facts.total_kbit_s);
 }
 
-#[allow(clippy::print_stdout, reason = "the list is what was asked for")]
 fn list_blocks(folder: &TitleFolder) {
     let manifest = folder.manifest();
-    println!("\n  block      start   pictures  bytes by layer");
+    outln!("\n  block      start   pictures  bytes by layer");
     for (index, block) in manifest.blocks.iter().enumerate() {
         let start = manifest.at(block.start).as_secs_f64();
-        print!("  {index:>5}  {start:>7.3} s  {:>9} ", block.frames);
+        out!("  {index:>5}  {start:>7.3} s  {:>9} ", block.frames);
         for (layer, chunk) in Layer::first(manifest.top_quality().layers()).zip(&block.chunks) {
-            print!(" {layer} {}", chunk.length);
+            out!(" {layer} {}", chunk.length);
         }
-        println!();
+        outln!();
     }
 }

@@ -74,7 +74,6 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(DONE)
 }
 
-#[allow(clippy::print_stdout, reason = "the path of the authority's certificate is what was asked for")]
 fn tell(authority: &std::path::Path) {
-    println!("{}", authority.display());
+    outln!("{}", authority.display());
 }

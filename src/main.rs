@@ -2,6 +2,8 @@
 //!
 //! This file is the table of contents: parse, dispatch, exit code.
 
+#[macro_use]
+mod out;
 mod address;
 mod bench;
 mod cache;

@@ -117,23 +117,21 @@ fn explain(error: PlayError, title: &TitleName) -> anyhow::Result<PlayReport> {
 }
 
 /// What happens while it plays, for people on stderr and for programs on stdout.
-#[allow(clippy::print_stdout, reason = "events are what --json asks for")]
 fn tell_event(event: &PlayerEvent, json: bool) {
     if json {
         if let Ok(line) = serde_json::to_string(event) {
-            println!("{line}");
+            outln!("{line}");
         }
     } else if let Some(line) = lab::demo::told(event) {
         eprintln!("{line}");
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
 fn tell(report: &PlayReport, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(report)?);
+        outln!("{}", serde_json::to_string(report)?);
     } else {
-        print!("{}", lab::demo::table(&[("watched", report)]));
+        out!("{}", lab::demo::table(&[("watched", report)]));
     }
     Ok(())
 }

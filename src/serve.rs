@@ -112,18 +112,16 @@ pub(crate) fn run(args: Args) -> Outcome {
 }
 
 /// Standard output is data: one line for whoever started the process.
-#[allow(clippy::print_stdout, reason = "the line is for the parent")]
 pub(crate) fn say_ready(ready: &impl serde::Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(ready)?);
+    outln!("{}", serde_json::to_string(ready)?);
     Ok(())
 }
 
 /// One event: a log line for people, and a line of JSON if that was asked for.
-#[allow(clippy::print_stdout, reason = "events are what --events asks for")]
 pub(crate) fn tell_event(event: &(impl serde::Serialize + std::fmt::Debug), json: bool) {
     tracing::info!(?event);
     if let (true, Ok(line)) = (json, serde_json::to_string(event)) {
-        println!("{line}");
+        outln!("{line}");
     }
 }
 

@@ -83,17 +83,16 @@ async fn ask(host: SocketAddr, authority: Authority) -> anyhow::Result<Vec<Title
     Ok(titles)
 }
 
-#[allow(clippy::print_stdout, reason = "the list is what was asked for")]
 fn tell(host: SocketAddr, titles: &[TitleSummary], json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(titles)?);
+        outln!("{}", serde_json::to_string_pretty(titles)?);
         return Ok(());
     }
     for title in titles {
         let size = format!("{}x{}", title.width, title.height);
         let sound = if title.audio { "sound" } else { "silent" };
         let url = address::title_url(host, &title.title);
-        println!(
+        outln!(
             "{:<24} {:>9} {:>10}  {} layers  {:<6}  {url}",
             title.title.as_str(),
             size,

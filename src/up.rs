@@ -121,7 +121,6 @@ async fn network(program: PathBuf, library: PathBuf, titles: Vec<TitleName>, lay
 }
 
 /// The line to play a title with is data: it can be piped into a shell.
-#[allow(clippy::print_stdout, reason = "the line is what was asked for")]
 fn tell(address: std::net::SocketAddr, title: &TitleName, keys: &Path) {
-    println!("lamina play {} --keys {}", address::title_url(address, title), keys.display());
+    outln!("lamina play {} --keys {}", address::title_url(address, title), keys.display());
 }

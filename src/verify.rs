@@ -35,14 +35,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(if report.is_clean() { DONE } else { CHECK_FAILED })
 }
 
-#[allow(clippy::print_stdout, reason = "the report is what was asked for")]
 fn tell(report: &VerifyReport, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(report)?);
+        outln!("{}", serde_json::to_string_pretty(report)?);
         return Ok(());
     }
     let qualities: Vec<String> = report.qualities.iter().map(ToString::to_string).collect();
-    println!(
+    outln!(
         "{}: {} blocks, {} chunks, {} pictures at {}",
         report.title,
         report.blocks,
@@ -51,14 +50,14 @@ fn tell(report: &VerifyReport, json: bool) -> anyhow::Result<()> {
         qualities.join(", ")
     );
     for layer in &report.missing {
-        println!("  {layer} is not kept here");
+        outln!("  {layer} is not kept here");
     }
     for fault in report.faults.iter().take(LISTED) {
-        println!("  {fault}");
+        outln!("  {fault}");
     }
     if let Some(more @ 1..) = report.faults.len().checked_sub(LISTED) {
-        println!("  and {more} more");
+        outln!("  and {more} more");
     }
-    println!("{}", if report.is_clean() { "clean" } else { "DAMAGED" });
+    outln!("{}", if report.is_clean() { "clean" } else { "DAMAGED" });
     Ok(())
 }
