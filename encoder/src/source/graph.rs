@@ -128,6 +128,7 @@ impl Graph {
             self.glance(cancel)?;
             if !lock(&self.heard).all_pads {
                 self.be_patient()?;
+                self.notice_surrender()?;
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
@@ -267,6 +268,21 @@ impl Graph {
     fn be_patient(&mut self) -> Result<(), EncodeError> {
         if self.quiet.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return Err(EncodeError::Stalled { seconds: PATIENCE.as_secs() });
+        }
+        Ok(())
+    }
+
+    /// A decoder bin filters the messages of an element whose state it is just
+    /// changing, so that the error of a fast demuxer can be lost there. A
+    /// demuxer that reads by itself pauses its own task when it gives up; while
+    /// streams are still being looked for, nothing else does.
+    fn notice_surrender(&self) -> Result<(), EncodeError> {
+        let quiet = self.quiet.is_some_and(|since| since.elapsed() > 25 * GLANCE);
+        let paused = |pad: gst::Pad| pad.task_state() == gst::TaskState::Paused;
+        let mut elements = self.pipeline.iterate_recurse().into_iter().flatten();
+        if quiet && elements.any(|element| element.sink_pads().into_iter().any(paused)) {
+            self.check()?;
+            return Err(EncodeError::NoFilm { why: "its container breaks off or makes no sense".into() });
         }
         Ok(())
     }
