@@ -14,6 +14,7 @@ use media::{Layer, Quality, Span};
 use player::{PlayOptions, SinkKind};
 use server::{LayerSource, ServeConfig};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use support::relay::Relay;
 use support::{Viewer, authority, kept_folder, peer};
 use transport::Keys;
@@ -22,6 +23,16 @@ const WATCHED: Span = Span::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
+    watch_over(Duration::from_millis(120)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_does_it_behind_a_queue_of_two_seconds() {
+    watch_over(Duration::from_secs(2)).await;
+}
+
+/// Watches gold over a link of 1.3 times the rate of Base, behind such a queue.
+async fn watch_over(queue: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let options = DemoOptions {
         program: support::LAMINA.into(),
@@ -41,7 +52,7 @@ async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
     Keys::init(&keys).unwrap();
     // The node must know the relay's address before it starts, so its own is fixed first.
     let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let link = Relay::start(address, rate);
+    let link = Relay::start(address, rate, queue);
     let source =
         |layer: u8| format!("{}=origin@{}", Layer(layer), link.address()).parse::<LayerSource>().unwrap();
     let config = ServeConfig {
@@ -61,7 +72,7 @@ async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
     let report = Viewer::with(options).report().await;
     drop(node);
     println!(
-        "Base {base}, link {} kbit/s: {:?}, start-up {:?} ms, {} datagrams dropped, qualities {:?}, steps {:?}",
+        "Base {base}, link {} kbit/s, queue {queue:?}: {:?}, start-up {:?} ms, {} datagrams dropped, qualities {:?}, steps {:?}",
         rate / 1_000,
         report.freezes,
         report.startup_ms,

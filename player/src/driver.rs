@@ -4,7 +4,7 @@
 mod news;
 mod outputs;
 
-use crate::link::{Link, News, Stopper, attend};
+use crate::link::{FIRST_WINDOW, Link, News, Stopper, attend};
 use crate::opening::{Granted, grant, manifest};
 use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
 use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions};
@@ -48,7 +48,10 @@ pub async fn play(
     events: mpsc::Sender<PlayerEvent>,
 ) -> Result<PlayReport, PlayError> {
     let pressed = Instant::now();
-    let endpoint = Endpoint::open(&EndpointConfig::viewer(options.name, options.authority.clone()))?;
+    let endpoint = Endpoint::open(&EndpointConfig {
+        payload_window: FIRST_WINDOW,
+        ..EndpointConfig::viewer(options.name, options.authority.clone())
+    })?;
     let granted = grant(&endpoint, &options).await?;
     let (sender, news) = mpsc::channel(NEWS);
     let mut network = Network::new(endpoint, &granted, &options, sender);

@@ -30,6 +30,52 @@ pub(crate) enum News {
     },
 }
 
+/// What may be under way on a connection before its line has proved wider. Little,
+/// because each source has a connection of its own and all share one line; it
+/// takes a few measurements to stretch to any line.
+pub(crate) const FIRST_WINDOW: u32 = 16 * 1024;
+/// Looks that make one measurement of the line: a tenth of a second.
+const LOOKS: u32 = 5;
+/// The window holds what the line carries in this many measurements, 400 ms: it
+/// stretches by itself wherever a round trip is shorter than that.
+const MEASUREMENTS: u64 = 4;
+
+/// How much may be under way: as little as keeps the line busy, so that what is
+/// asked for next does not wait behind what was asked for before.
+#[derive(Debug)]
+struct LineWidth {
+    window: u64,
+    looks: u32,
+    bytes: u64,
+}
+
+impl Default for LineWidth {
+    fn default() -> Self {
+        Self { window: FIRST_WINDOW.into(), looks: 0, bytes: 0 }
+    }
+}
+
+impl LineWidth {
+    /// Counts what came since the last look; tells of a wider window.
+    fn look(&mut self, came: u64) -> Option<u64> {
+        self.bytes = self.bytes.saturating_add(came);
+        self.looks += 1;
+        if self.looks < LOOKS {
+            return None;
+        }
+        let wanted = self.bytes.saturating_mul(MEASUREMENTS);
+        (self.looks, self.bytes) = (0, 0);
+        if wanted <= self.window {
+            return None;
+        }
+        self.window = wanted;
+        Some(wanted)
+    }
+}
+
+/// Fewer bytes than this between two looks can be acknowledgements alone.
+const PAYLOAD_DATAGRAM: u64 = 600;
+
 /// A connection that stands, as the owner of the machine sees it.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -38,22 +84,32 @@ pub(crate) struct Link {
     _listener: Stopper,
     heard: Instant,
     bytes: u64,
+    /// `bytes` at the last look, whether or not it told of any.
+    looked: u64,
+    line: LineWidth,
 }
 
 impl Link {
     pub(crate) fn new(connection: Connection, listener: Stopper) -> Self {
         let (heard, bytes) = (connection.last_heard(), connection.received_bytes());
-        Self { connection, _listener: listener, heard, bytes }
+        Self { connection, _listener: listener, heard, bytes, looked: bytes, line: LineWidth::default() }
     }
 
-    /// Bytes that came since this last told of some, if anything was heard.
+    /// Bytes that came since this last told of some, if anything was heard: a
+    /// message, a piece of a payload, or a datagram with part of one. The last
+    /// counts because behind a deep queue a lost packet holds up everything that
+    /// could be read for a whole round trip, while more keeps coming; mere
+    /// acknowledgements are shorter and prove less.
     pub(crate) fn news(&mut self) -> Option<u64> {
-        let heard = self.connection.last_heard();
-        if heard <= self.heard {
+        let (heard, bytes) = (self.connection.last_heard(), self.connection.received_bytes());
+        let came = bytes.saturating_sub(std::mem::replace(&mut self.looked, bytes));
+        if let Some(window) = self.line.look(came) {
+            self.connection.widen(window);
+        }
+        if heard <= self.heard && came < PAYLOAD_DATAGRAM {
             return None;
         }
         self.heard = heard;
-        let bytes = self.connection.received_bytes();
         let fresh = bytes.saturating_sub(self.bytes);
         self.bytes = bytes;
         Some(fresh)
@@ -165,4 +221,20 @@ async fn answer(inbox: &mut Inbox, number: u32) -> Option<Result<Opened, Refusal
 /// its number may always be the same.
 pub(crate) fn opening(title: &TitleName, quality: media::Quality) -> Open {
     Open { request: 1, title: title.clone(), quality }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_follows_the_line_upwards_only() {
+        let mut line = LineWidth::default();
+        // 200 kbit/s: 500 bytes between two looks, which 16 KiB hold for two thirds of a second.
+        assert_eq!((0..50).filter_map(|_| line.look(500)).count(), 0);
+        // 40 Mbit/s.
+        let wider: Vec<u64> = (0..10).filter_map(|_| line.look(100_000)).collect();
+        assert_eq!(wider, [2_000_000]);
+        assert_eq!((0..50).filter_map(|_| line.look(0)).count(), 0);
+    }
 }

@@ -9,8 +9,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much the queue in front of the link holds, as time at the link's rate.
-const QUEUE: Duration = Duration::from_millis(120);
 /// Headers of IP and UDP that a datagram costs on a real link, in bytes.
 const HEADERS: usize = 28;
 
@@ -24,6 +22,8 @@ pub struct Relay {
 
 struct Link {
     bits_per_second: u64,
+    /// How much the queue in front of it holds, as time at the link's rate.
+    queue: Duration,
     free_at: Mutex<Instant>,
     dropped: Arc<AtomicU64>,
 }
@@ -34,7 +34,7 @@ impl Link {
         let now = Instant::now();
         let mut free_at = self.free_at.lock().unwrap();
         let start = (*free_at).max(now);
-        if start - now > QUEUE {
+        if start - now > self.queue {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -45,8 +45,9 @@ impl Link {
 }
 
 impl Relay {
-    /// Relays to `target`; all clients together get `bits_per_second`.
-    pub fn start(target: SocketAddr, bits_per_second: u64) -> Self {
+    /// Relays to `target`; all clients together get `bits_per_second`, behind a
+    /// queue that holds `queue` of it.
+    pub fn start(target: SocketAddr, bits_per_second: u64, queue: Duration) -> Self {
         let front = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         front.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let address = front.local_addr().unwrap();
@@ -54,6 +55,7 @@ impl Relay {
         let dropped = Arc::new(AtomicU64::new(0));
         let link = Arc::new(Link {
             bits_per_second,
+            queue,
             free_at: Mutex::new(Instant::now()),
             dropped: Arc::clone(&dropped),
         });

@@ -122,6 +122,13 @@ impl Connection {
         self.0.quic.stats().udp_rx.bytes
     }
 
+    /// Lets so many bytes of payloads be under way at once; never fewer than
+    /// were allowed before. At most 8 MiB.
+    pub fn widen(&self, bytes: u64) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(crate::settings::PAYLOAD_WINDOW);
+        self.0.quic.set_receive_window(bytes.into());
+    }
+
     /// When the peer was last heard: any message, any piece of a payload.
     pub fn last_heard(&self) -> Instant {
         self.0.pulse.last()

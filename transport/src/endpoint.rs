@@ -40,7 +40,7 @@ impl Endpoint {
             return Err(EndpointError::NoIdentity);
         }
         let mut client = ClientConfig::new(tls::client(&config.authority, identity)?);
-        client.transport_config(settings::dialling(config.congestion));
+        client.transport_config(settings::dialling(config.congestion, config.payload_window));
         let server = match identity.filter(|_| config.accepts) {
             Some(identity) => {
                 let mut server = ServerConfig::with_crypto(tls::server(&config.authority, identity)?);

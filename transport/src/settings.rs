@@ -21,7 +21,7 @@ const SEND_WINDOW: u64 = 8 * 1024 * 1024;
 /// Bytes that may arrive unread, by stream and by connection, where payloads
 /// are received: 2 MiB at 100 ms carry 160 Mbit/s.
 const PAYLOAD_STREAM_WINDOW: u32 = 2 * 1024 * 1024;
-const PAYLOAD_WINDOW: u32 = 8 * 1024 * 1024;
+pub(crate) const PAYLOAD_WINDOW: u32 = 8 * 1024 * 1024;
 /// The same where only requests and messages are received.
 const REQUEST_STREAM_WINDOW: u32 = 64 * 1024;
 const REQUEST_WINDOW: u32 = 512 * 1024;
@@ -55,6 +55,12 @@ pub struct EndpointConfig {
     pub accepts: bool,
     /// Congestion control of every connection.
     pub congestion: Congestion,
+    /// Bytes of payloads that may be under way on one dialled connection at
+    /// first. A player begins with little and [widens] it as its line proves
+    /// wide, since all that is under way stands in the queue of a narrow one.
+    ///
+    /// [widens]: crate::Connection::widen
+    pub payload_window: u32,
     /// Size asked of the kernel for each socket buffer, in bytes. 4 MB lets a
     /// thousand viewers dial within a second.
     pub socket_buffer: usize,
@@ -71,6 +77,7 @@ impl EndpointConfig {
             identity: None,
             accepts: false,
             congestion: Congestion::default(),
+            payload_window: PAYLOAD_WINDOW,
             socket_buffer: SOCKET_BUFFER_BYTES,
         }
     }
@@ -108,12 +115,12 @@ pub(crate) fn accepting(congestion: Congestion) -> Arc<TransportConfig> {
 
 /// QUIC's settings for connections that are dialled; nobody opens streams
 /// towards a dialler.
-pub(crate) fn dialling(congestion: Congestion) -> Arc<TransportConfig> {
+pub(crate) fn dialling(congestion: Congestion, payload_window: u32) -> Arc<TransportConfig> {
     let mut config = common(congestion);
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .stream_receive_window(PAYLOAD_STREAM_WINDOW.into())
-        .receive_window(PAYLOAD_WINDOW.into());
+        .receive_window(payload_window.into());
     Arc::new(config)
 }
 

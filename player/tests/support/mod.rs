@@ -38,6 +38,8 @@ pub struct Viewer<'a> {
 }
 
 pub const GOLD: fn(u32) -> u8 = |_| 3;
+/// As a quality: key pictures of Base only.
+pub const KEYS: fn(u32) -> u8 = |_| 0;
 
 impl<'a> Viewer<'a> {
     pub fn new(title: &'a Title, quality: fn(u32) -> u8) -> Self {
@@ -70,10 +72,6 @@ impl<'a> Viewer<'a> {
         self.pipeline.flush(self.serial, to, rate);
     }
 
-    fn key_only(&self) -> bool {
-        self.quality as usize == KEYS as usize
-    }
-
     pub fn feed_next(&mut self) {
         let last = i64::from(self.title.manifest.block_count()) - 1;
         if !(0..=last).contains(&self.next) {
@@ -85,8 +83,8 @@ impl<'a> Viewer<'a> {
             self.owed = true;
             return;
         }
-        let key_only = self.key_only();
-        let quality = Quality(if key_only { 1 } else { (self.quality)(block) });
+        let layers = (self.quality)(block);
+        let (quality, key_only) = (Quality(layers.max(1)), layers == 0);
         let chunks = self.title.chunks[self.next as usize][..usize::from(quality.layers())].to_vec();
         self.pipeline.feed(BlockFeed { serial: self.serial, block, quality, chunks, key_only }).unwrap();
         self.next += self.step;
@@ -168,10 +166,4 @@ impl<'a> Viewer<'a> {
     pub fn stop(self) -> MeterReport {
         self.pipeline.stop()
     }
-}
-
-/// As a quality: key pictures only.
-pub const KEYS: fn(u32) -> u8 = keys;
-fn keys(_: u32) -> u8 {
-    1
 }
