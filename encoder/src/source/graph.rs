@@ -274,13 +274,15 @@ impl Graph {
 
     /// A decoder bin filters the messages of an element whose state it is just
     /// changing, so that the error of a fast demuxer can be lost there. A
-    /// demuxer that reads by itself pauses its own task when it gives up; while
-    /// streams are still being looked for, nothing else does.
+    /// demuxer that reads by itself pauses its own task when it gives up; one
+    /// that did so before it found a single stream will never find one.
     fn notice_surrender(&self) -> Result<(), EncodeError> {
         let quiet = self.quiet.is_some_and(|since| since.elapsed() > 25 * GLANCE);
-        let paused = |pad: gst::Pad| pad.task_state() == gst::TaskState::Paused;
-        let mut elements = self.pipeline.iterate_recurse().into_iter().flatten();
-        if quiet && elements.any(|element| element.sink_pads().into_iter().any(paused)) {
+        let gave_up = |element: gst::Element| {
+            let paused = |pad: gst::Pad| pad.task_state() == gst::TaskState::Paused;
+            element.src_pads().is_empty() && element.sink_pads().into_iter().any(paused)
+        };
+        if quiet && self.pipeline.iterate_recurse().into_iter().flatten().any(gave_up) {
             self.check()?;
             return Err(EncodeError::NoFilm { why: "its container breaks off or makes no sense".into() });
         }
