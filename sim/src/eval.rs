@@ -1,0 +1,14 @@
+//! The paper's evaluations, and some it ought to have had.
+//!
+//! Each gives numbers, and [`Verdict`]s: one line for each claim with our
+//! value, the published one, and whether they agree.
+
+pub mod reliability;
+pub mod state_level;
+pub mod statistics;
+pub mod tally;
+pub mod verdict;
+
+pub use statistics::Estimate;
+pub use tally::{Continuity, FailureTally};
+pub use verdict::Verdict;
