@@ -95,6 +95,11 @@ impl<T> Queue<T> {
         Some(planned.what)
     }
 
+    /// Everything that is planned, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.heap.iter().map(|planned| &planned.what)
+    }
+
     /// Lets time pass in which nothing happens.
     pub fn set_forward(&mut self, to: Time) {
         let to = self.next_at().map_or(to, |next| next.min(to));

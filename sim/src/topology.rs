@@ -4,6 +4,7 @@
 use crate::rng::Rng;
 use media::Layer;
 use protocol::PeerId;
+use protocol::node::autonomy::Level;
 use std::collections::VecDeque;
 
 /// A node's place in its topology, counted from 0: Base first, then Enh1, Enh2,
@@ -23,15 +24,6 @@ impl SiteId {
     pub(crate) fn at(index: usize) -> Self {
         Self(u16::try_from(index).unwrap_or(u16::MAX))
     }
-}
-
-/// How far in a node stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    /// Stores and serves this layer.
-    Layer(Layer),
-    /// Has everything.
-    Origin,
 }
 
 /// How many nodes and links a generated network has.
@@ -67,7 +59,7 @@ pub struct Topology {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Site {
     peer: PeerId,
-    tier: Tier,
+    level: Level,
     links: Vec<SiteId>,
 }
 
@@ -122,18 +114,22 @@ impl Topology {
         links: &[(SiteId, SiteId)],
     ) -> Result<Self, TopologyError> {
         let levels = [
-            (base, "base", Tier::Layer(Layer::BASE)),
-            (enh1, "enh1", Tier::Layer(Layer::ENH1)),
-            (enh2, "enh2", Tier::Layer(Layer::ENH2)),
+            (base, "base", Level::Layer(Layer::BASE)),
+            (enh1, "enh1", Level::Layer(Layer::ENH1)),
+            (enh2, "enh2", Level::Layer(Layer::ENH2)),
         ];
         let mut sites: Vec<Site> = Vec::new();
-        for (count, name, tier) in levels {
+        for (count, name, level) in levels {
             sites.extend((0..count).filter_map(|number| {
                 let peer = format!("{name}-{number:03}").parse().ok()?;
-                Some(Site { peer, tier, links: Vec::new() })
+                Some(Site { peer, level, links: Vec::new() })
             }));
         }
-        sites.extend("origin".parse().ok().map(|peer| Site { peer, tier: Tier::Origin, links: Vec::new() }));
+        sites.extend("origin".parse().ok().map(|peer| Site {
+            peer,
+            level: Level::Origin,
+            links: Vec::new(),
+        }));
         for (one, other) in links {
             for (here, there) in [(one, other), (other, one)] {
                 let site = sites.get_mut(here.index()).ok_or(TopologyError::NoSuchSite(here.0))?;
@@ -172,9 +168,9 @@ impl Topology {
         self.base
     }
 
-    /// The nodes of a tier.
-    pub fn of_tier(&self, tier: Tier) -> impl DoubleEndedIterator<Item = SiteId> {
-        self.sites().filter(move |site| self.tier(*site) == Some(tier))
+    /// The nodes of a level.
+    pub fn of_level(&self, level: Level) -> impl DoubleEndedIterator<Item = SiteId> {
+        self.sites().filter(move |site| self.level(*site) == Some(level))
     }
 
     /// A node's name.
@@ -182,9 +178,9 @@ impl Topology {
         self.sites.get(site.index()).map(|site| site.peer)
     }
 
-    /// A node's tier.
-    pub fn tier(&self, site: SiteId) -> Option<Tier> {
-        self.sites.get(site.index()).map(|site| site.tier)
+    /// A node's level.
+    pub fn level(&self, site: SiteId) -> Option<Level> {
+        self.sites.get(site.index()).map(|site| site.level)
     }
 
     /// The node of this name.
@@ -214,10 +210,9 @@ impl Topology {
         while let Some((site, hop)) = next.pop_front() {
             let Some(seen) = hops.get_mut(site.index()).filter(|seen| seen.is_none()) else { continue };
             *seen = Some(hop);
-            let near = self
-                .links(site)
-                .iter()
-                .filter(|near| matches!(self.tier(**near), Some(Tier::Layer(layer)) if layer <= Layer::ENH1));
+            let near = self.links(site).iter().filter(
+                |near| matches!(self.level(**near), Some(Level::Layer(layer)) if layer <= Layer::ENH1),
+            );
             next.extend(near.map(|near| (*near, hop + 1)));
         }
         hops.truncate(self.base);
@@ -265,13 +260,13 @@ mod tests {
         for seed in 0..50 {
             let topology = Topology::generate(Shape::PAPER, &mut Rng::new(seed)).unwrap();
             assert_eq!((topology.len(), topology.base_count()), (106, 60));
-            let degree = |tier| -> Vec<usize> {
-                topology.of_tier(tier).map(|site| topology.links(site).len()).collect()
+            let degree = |level| -> Vec<usize> {
+                topology.of_level(level).map(|site| topology.links(site).len()).collect()
             };
-            assert_eq!(degree(Tier::Layer(Layer::BASE)), vec![3; 60]);
-            assert_eq!(degree(Tier::Layer(Layer::ENH1)), vec![6 + 2; 30]);
-            assert_eq!(degree(Tier::Layer(Layer::ENH2)), vec![4 + 1; 15]);
-            assert_eq!(degree(Tier::Origin), [15]);
+            assert_eq!(degree(Level::Layer(Layer::BASE)), vec![3; 60]);
+            assert_eq!(degree(Level::Layer(Layer::ENH1)), vec![6 + 2; 30]);
+            assert_eq!(degree(Level::Layer(Layer::ENH2)), vec![4 + 1; 15]);
+            assert_eq!(degree(Level::Origin), [15]);
             assert_eq!(topology.all_links().len(), 180 + 60 + 15);
         }
     }

@@ -3,15 +3,7 @@
 use crate::rng::Rng;
 use crate::topology::{SiteId, Topology};
 use media::{Span, Time};
-
-/// The class of a user's contract (ADVODS, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sla {
-    /// A hot standby of its own.
-    Vip,
-    /// A reservation shared with others.
-    Normal,
-}
+pub use protocol::node::autonomy::Sla;
 
 /// One user comes to a Base node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
