@@ -3,12 +3,15 @@
 //! Each gives numbers, and [`Verdict`]s: one line for each claim with our
 //! value, the published one, and whether they agree.
 
+pub mod continuity;
+pub mod dedicated;
 pub mod reliability;
 pub mod state_level;
 pub mod statistics;
 pub mod tally;
 pub mod verdict;
 
+pub use continuity::{Outcome, Plan, Variant};
 pub use statistics::Estimate;
 pub use tally::{Continuity, FailureTally};
 pub use verdict::Verdict;

@@ -40,6 +40,9 @@ pub struct WorldConfig {
     pub process_agents: Span,
     /// The share of agents (searches of any kind) that are lost, 0 to 1.
     pub agent_loss: f64,
+    /// Whether nodes search for backups of normal users; off for networks that
+    /// only react to failures.
+    pub normals_search: bool,
     /// How often a viewer tells its node where it is; nothing: never.
     pub report_every: Option<Span>,
     /// A viewer who has got nothing for so long pulls again; nothing: never.
@@ -61,6 +64,7 @@ impl WorldConfig {
             process: autonomy.process,
             process_agents: Span::ZERO,
             agent_loss: 0.0,
+            normals_search: true,
             report_every: None,
             repull_after: None,
             buffer: autonomy.buffer,
@@ -83,6 +87,7 @@ impl WorldConfig {
             buffer: autonomy.buffer,
             keep_log: false,
             agent_loss: 0.0,
+            normals_search: true,
             quality: Quality::BRONZE,
         }
     }
@@ -242,6 +247,11 @@ impl World {
             self.viewers.push(Viewer::new(*arrival));
             self.queue.plan(arrival.at, Happening::Ask { user, site: arrival.target });
         }
+    }
+
+    /// Plans that a viewer pulls anew from this node.
+    pub fn pull_again(&mut self, user: usize, site: SiteId, at: Time) {
+        self.queue.plan(at, Happening::Ask { user, site });
     }
 
     /// Plans what goes wrong.

@@ -7,7 +7,7 @@ use crate::topology::SiteId;
 use media::{ByteCount, Layer, Span};
 use protocol::PeerId;
 use protocol::node::autonomy::{
-    AgentMessage, Autonomy, AutonomyInput, AutonomyOutput, UserId, UserRequest, ViewerNotice,
+    AgentMessage, Autonomy, AutonomyInput, AutonomyOutput, EntryKind, UserId, UserRequest, ViewerNotice,
 };
 
 impl World {
@@ -101,6 +101,12 @@ impl World {
     }
 
     fn send(&mut self, from: SiteId, to: PeerId, message: AgentMessage) {
+        if let AgentMessage::Discovery(agent) = &message
+            && agent.wanted == EntryKind::NormalDual
+            && !self.config.normals_search
+        {
+            return;
+        }
         self.stats.count(&message);
         let Some(to) = self.topology.site(to) else {
             self.stats.messages_lost += 1;
@@ -150,10 +156,10 @@ impl World {
         // Only the start of a delivery takes time: the paper has viewers at no
         // distance from their nodes, but counts T_process + T_trans for the first data.
         let wait = match notice {
-            ViewerNotice::DeliveryStart { .. } => self.config.process + self.config.links.trans,
-            ViewerNotice::BackupIs { .. } | ViewerNotice::ServedBy { .. } | ViewerNotice::Refused { .. } => {
-                Span::ZERO
+            ViewerNotice::DeliveryStart { .. } | ViewerNotice::ServedBy { .. } => {
+                self.config.process + self.config.links.trans
             }
+            ViewerNotice::BackupIs { .. } | ViewerNotice::Refused { .. } => Span::ZERO,
         };
         self.queue.plan(self.queue.now() + wait, Happening::Notice { from: site, user, notice });
     }
