@@ -5,13 +5,18 @@
 
 pub mod continuity;
 pub mod dedicated;
+pub mod detection;
+pub mod recovery;
 pub mod reliability;
+pub mod search_cost;
 pub mod state_level;
 pub mod statistics;
+pub mod surface;
 pub mod tally;
 pub mod verdict;
 
 pub use continuity::{Outcome, Plan, Variant};
 pub use statistics::Estimate;
+pub use surface::{Grid, Job, Sample, Surface};
 pub use tally::{Continuity, FailureTally};
 pub use verdict::Verdict;

@@ -5,6 +5,7 @@
 //! decides everything, so that the same seed gives the same trace byte for
 //! byte. What is measured in the [`eval`]uations is what runs in production.
 
+pub mod chaos;
 pub mod checkers;
 pub mod eval;
 pub mod faults;
