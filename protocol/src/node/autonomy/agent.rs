@@ -150,9 +150,20 @@ pub enum AgentState {
     Reply {
         /// Whether somebody on the way had already answered without it.
         late: bool,
-        /// Whether it speaks for everybody behind the node it comes from.
-        whole: bool,
+        /// For whom it speaks.
+        speaks: Speaks,
     },
+}
+
+/// For whom a reply speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Speaks {
+    /// For everybody behind the node it comes from.
+    All,
+    /// For those who answered in time.
+    Some,
+    /// For nobody: the search had been at that node before.
+    Nobody,
 }
 
 /// What an agent knows of a Base node.
@@ -469,7 +480,7 @@ pub enum AgentMessage {
     /// A backup node to the user's Base node: the standby capacity was used,
     /// search again.
     SearchAgain(UserId),
-    /// The Base node to the backup node: where the user is.
+    /// The Base node to the backup node: where the user is, and who else serves it.
     Position {
         /// The user.
         user: UserId,
@@ -479,6 +490,10 @@ pub enum AgentMessage {
         remaining: Span,
         /// In the buffer.
         level: Span,
+        /// Whether the user has begun to watch.
+        started: bool,
+        /// Who serves the enhancements.
+        layers: Arc<[(Layer, PeerId)]>,
     },
     /// A backup to the node it took over from, should that one be alive.
     TookOver {
@@ -509,6 +524,7 @@ impl AgentMessage {
             Self::Search(agent) => agent.known.len() <= MAX_KNOWN && info(&agent.info),
             Self::Discovery(agent) => agent.path.len() <= MAX_PATH && agent.route.len() <= MAX_ROUTE,
             Self::Confirm { info: user, .. } => info(user),
+            Self::Position { layers, .. } => layers.len() <= media::layer::MAX_LAYERS,
             Self::Signal
             | Self::FailureDetected(_)
             | Self::Returned(_)
@@ -524,7 +540,6 @@ impl AgentMessage {
             | Self::Relocate { .. }
             | Self::Relocated { .. }
             | Self::SearchAgain(_)
-            | Self::Position { .. }
             | Self::TookOver { .. } => true,
         }
     }

@@ -5,6 +5,7 @@ use media::{ByteCount, Span};
 
 /// The settings of one [`Autonomy`](super::Autonomy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each one is a rule of the paper that can be switched")]
 pub struct AutonomyConfig {
     /// Ts: between two survival signals. More than 0. Paper: 1 s (no value is
     /// published); production: 100 ms.

@@ -45,6 +45,8 @@ pub struct TakenFrom {
     pub node: PeerId,
     /// The entry that was activated.
     pub kind: EntryKind,
+    /// Whether that node was told to stop, having returned.
+    pub told: bool,
 }
 
 /// Where the search for a backup stands.
