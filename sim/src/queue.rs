@@ -4,7 +4,7 @@
 //! so that a run depends on its seed alone.
 
 use media::Time;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What is planned, soonest first. The queue owns the clock: `now` is the time
@@ -14,40 +14,22 @@ pub struct Queue<T> {
     now: Time,
     planned: u64,
     taken: u64,
-    heap: BinaryHeap<Planned<T>>,
-}
-
-#[derive(Clone, Debug)]
-struct Planned<T> {
-    at: Time,
-    turn: u64,
-    what: T,
-}
-
-impl<T> PartialEq for Planned<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Planned<T> {}
-
-impl<T> PartialOrd for Planned<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Planned<T> {
-    /// The heap gives the greatest first, so sooner is greater.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.turn).cmp(&(self.at, self.turn))
-    }
+    heap: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    /// The heap moves its entries about, so that it holds places only.
+    places: Vec<Option<T>>,
+    vacant: Vec<usize>,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Self { now: Time::ZERO, planned: 0, taken: 0, heap: BinaryHeap::new() }
+        Self {
+            now: Time::ZERO,
+            planned: 0,
+            taken: 0,
+            heap: BinaryHeap::new(),
+            places: Vec::new(),
+            vacant: Vec::new(),
+        }
     }
 }
 
@@ -75,13 +57,18 @@ impl<T> Queue<T> {
     /// Plans `what` at a time; a time gone by counts as now.
     pub fn plan(&mut self, at: Time, what: T) {
         let at = at.max(self.now);
-        self.heap.push(Planned { at, turn: self.planned, what });
+        let place = self.vacant.pop().unwrap_or(self.places.len());
+        match self.places.get_mut(place) {
+            Some(vacant) => *vacant = Some(what),
+            None => self.places.push(Some(what)),
+        }
+        self.heap.push(Reverse((at, self.planned, place)));
         self.planned += 1;
     }
 
     /// The time of the next thing.
     pub fn next_at(&self) -> Option<Time> {
-        self.heap.peek().map(|planned| planned.at)
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// Takes the next thing if it happens no later than `limit`.
@@ -89,15 +76,16 @@ impl<T> Queue<T> {
         if self.next_at()? > limit {
             return None;
         }
-        let planned = self.heap.pop()?;
-        self.now = planned.at;
+        let Reverse((at, _, place)) = self.heap.pop()?;
+        self.now = at;
         self.taken += 1;
-        Some(planned.what)
+        self.vacant.push(place);
+        self.places.get_mut(place)?.take()
     }
 
     /// Everything that is planned, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.heap.iter().map(|planned| &planned.what)
+        self.places.iter().flatten()
     }
 
     /// Lets time pass in which nothing happens.

@@ -34,8 +34,8 @@ pub struct Workload {
     pub users: u32,
     /// How many of a thousand are VIPs; the number is rounded and then exact.
     pub vip_permille: u32,
-    /// The time between two arrivals. Longer than one search keeps searches
-    /// from overlapping.
+    /// The time between two arrivals. Longer than a note on a board lives (twice
+    /// the buffer) keeps searches from having anything to do with each other.
     pub spacing: Span,
     /// When the first one comes.
     pub first_at: Time,
@@ -45,13 +45,13 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `users` of whom `vip_permille` in a thousand are VIPs, two and a half
+    /// `users` of whom `vip_permille` in a thousand are VIPs, 40
     /// seconds apart, each with up to two hours left in the end.
     pub const fn new(users: u32, vip_permille: u32) -> Self {
         Self {
             users,
             vip_permille,
-            spacing: Span::from_millis(2_500),
+            spacing: Span::from_secs(40),
             first_at: Time::from_nanos(1_000_000_000),
             longest_left: Span::from_secs(7_200),
         }
@@ -98,7 +98,7 @@ mod tests {
         let arrivals = Workload::new(1400, 200).arrivals(&topology, &mut Rng::new(2));
         assert_eq!(arrivals.iter().filter(|arrival| arrival.sla == Sla::Vip).count(), 280);
         assert!(topology.base().all(|site| arrivals.iter().any(|arrival| arrival.target == site)));
-        assert!(arrivals.windows(2).all(|pair| pair[1].at - pair[0].at == Span::from_millis(2_500)));
+        assert!(arrivals.windows(2).all(|pair| pair[1].at - pair[0].at == Span::from_secs(40)));
         assert_eq!(Workload::new(7, 500).vips(), 4);
     }
 

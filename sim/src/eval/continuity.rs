@@ -162,6 +162,11 @@ pub fn fail_each(mut world: World, variant: Variant, seed: u64) -> Outcome {
 /// Kills a node and waits until everybody who can be helped has been.
 fn fail(world: &mut World, site: SiteId, variant: Variant, rng: &mut Rng) {
     let Some(peer) = world.topology().peer(site) else { return };
+    // Only a node that backs up users of the dead one can help anybody.
+    let backs_up = |base: &SiteId| {
+        world.machine_of(*base).is_some_and(|machine| machine.rows().any(|row| row.primary == peer))
+    };
+    let helpers: Vec<SiteId> = world.topology().base().filter(backs_up).collect();
     world.strike(Fault::Kill(site));
     let killed = world.now();
     let config = world.config().clone();
@@ -171,13 +176,15 @@ fn fail(world: &mut World, site: SiteId, variant: Variant, rng: &mut Rng) {
         return;
     }
     let know = |world: &World| {
-        world
-            .topology()
-            .base()
-            .filter_map(|base| world.machine_of(base))
-            .all(|machine| machine.believed_dead().any(|dead| dead == peer))
+        let helpers = helpers.iter().filter_map(|base| world.machine_of(*base));
+        helpers.into_iter().all(|machine| machine.believed_dead().any(|dead| dead == peer))
     };
+    let helped = |world: &World| world.viewers().iter().all(|viewer| viewer.outage().is_none());
+    // Once all have data again, or all helpers know, nothing that is counted can change.
     while world.now() < killed + config.buffer && !know(world) {
+        if helped(world) {
+            return;
+        }
         world.run(Span::from_millis(100));
     }
     // A node activates its reservations as soon as it knows; the data follow.
