@@ -21,17 +21,16 @@ mod search;
 mod streams;
 pub mod survival;
 mod takeover;
+pub mod talk;
 mod triggers;
 
-pub use agent::{
-    AdmissionRefusal, AgentMessage, DiscoveryKind, EntryKind, LayerOrder, Level, PlacementOrder, SearchId,
-    Sla, UserId,
-};
+pub use agent::{DiscoveryKind, EntryKind, LayerOrder, Level, PlacementOrder, SearchId, Sla, UserId};
 pub use config::{AutonomyConfig, Moves, Policy};
 pub use io::{
     AutonomyEvent, AutonomyInput, AutonomyOutput, Bound, RejectedWhy, SearchWhy, StopWhy, UserRequest,
     ViewerNotice,
 };
+pub use talk::{AdmissionRefusal, AgentMessage};
 
 use crate::peer::PeerId;
 use board::Board;

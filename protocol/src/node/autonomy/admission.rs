@@ -3,11 +3,12 @@
 //!
 //! Only backups are ever sent away. Who is served stays served.
 
-use super::agent::{AdmissionRefusal, AgentMessage, EntryKind, Level, Sla, UserInfo};
+use super::agent::{EntryKind, Level, Sla, UserInfo};
 use super::config::Moves;
 use super::io::{AutonomyEvent, AutonomyOutput, Bound};
 use super::record::{Record, SearchState, TakenFrom};
 use super::reservation::Row;
+use super::talk::{AdmissionRefusal, AgentMessage};
 use super::{Autonomy, UserId};
 use crate::peer::PeerId;
 use media::{Layer, Time};

@@ -8,11 +8,11 @@
 
 use super::Autonomy;
 use super::agent::{
-    AgentMessage, AgentState, DiscoveryAgent, EntryKind, Level, MAX_PATH, MAX_ROUTE, Note, Offer, SearchId,
-    Speaks,
+    AgentState, DiscoveryAgent, EntryKind, Level, MAX_PATH, MAX_ROUTE, Note, Offer, SearchId, Speaks,
 };
 use super::io::{AutonomyEvent, Bound, RejectedWhy};
 use super::route::{Wanted, without};
+use super::talk::AgentMessage;
 use crate::peer::PeerId;
 use media::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,7 @@
 //! What goes into the autonomous part of a node and what comes out of it.
 
-use super::agent::{
-    AdmissionRefusal, AgentMessage, DiscoveryKind, EntryKind, Level, PlacementOrder, PlacementRefusal,
-    SearchId, Sla, UserId,
-};
+use super::agent::{DiscoveryKind, EntryKind, Level, PlacementOrder, SearchId, Sla, UserId};
+use super::talk::{AdmissionRefusal, AgentMessage, PlacementRefusal};
 use crate::peer::PeerId;
 use media::{ByteCount, Layer, Quality, Span, TitleName};
 use serde::Serialize;

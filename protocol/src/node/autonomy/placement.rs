@@ -8,10 +8,9 @@
 //! copies, pushes again what is short, and says so.
 
 use super::Autonomy;
-use super::agent::{
-    AgentMessage, LayerOrder, Level, PlacementAgent, PlacementAnswer, PlacementOrder, PlacementRefusal,
-};
+use super::agent::{LayerOrder, Level, PlacementAgent, PlacementOrder};
 use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy};
+use super::talk::{AgentMessage, PlacementAnswer, PlacementRefusal};
 use crate::peer::PeerId;
 use media::{ByteCount, Layer, Time, TitleName};
 use std::cmp::Reverse;

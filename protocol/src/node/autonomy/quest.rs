@@ -2,12 +2,12 @@
 //! they bring official, tries three times, and takes what comes late.
 
 use super::agent::{
-    AdmissionRefusal, AgentMessage, AgentState, DiscoveryAgent, DiscoveryKind, EntryKind, Note, Offer,
-    SearchId, Sla, UserInfo,
+    AgentState, DiscoveryAgent, DiscoveryKind, EntryKind, Note, Offer, SearchId, Sla, UserInfo,
 };
 use super::io::{AutonomyEvent, AutonomyOutput, RejectedWhy, SearchWhy, ViewerNotice};
 use super::record::{Backup, SearchState};
 use super::reservation::Row;
+use super::talk::{AdmissionRefusal, AgentMessage};
 use super::{Autonomy, UserId};
 use crate::peer::PeerId;
 use media::{Span, Time};

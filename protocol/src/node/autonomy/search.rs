@@ -6,10 +6,9 @@
 //! near, the lowest name is first.
 
 use super::Autonomy;
-use super::agent::{
-    AdmissionRefusal, AgentMessage, EntryKind, Known, Level, MAX_KNOWN, SearchAgent, UserId, UserInfo,
-};
+use super::agent::{EntryKind, Known, Level, MAX_KNOWN, SearchAgent, UserId, UserInfo};
 use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy, UserRequest, ViewerNotice};
+use super::talk::{AdmissionRefusal, AgentMessage};
 use crate::peer::PeerId;
 use media::layer::MAX_LAYERS;
 use media::{Layer, Quality, Span, Time};

@@ -5,7 +5,8 @@
 //! number that counts its deaths and returns; of two messages about one node
 //! the higher number is right, and only news is passed on, so that a flood ends.
 
-use super::agent::{Level, Standing};
+use super::agent::Level;
+use super::talk::Standing;
 use crate::peer::PeerId;
 use media::{Span, Time};
 use std::collections::BTreeMap;

@@ -3,10 +3,11 @@
 
 use super::AdmissionRefusal;
 use super::Autonomy;
-use super::agent::{AgentMessage, DiscoveryKind, EntryKind, Sla, Standing, UserId};
+use super::agent::{DiscoveryKind, EntryKind, Sla, UserId};
 use super::io::{AutonomyEvent, AutonomyOutput, SearchWhy, StopWhy, ViewerNotice};
 use super::record::TakenFrom;
 use super::reservation::Row;
+use super::talk::{AgentMessage, Standing};
 use crate::peer::PeerId;
 use media::{Layer, Time};
 

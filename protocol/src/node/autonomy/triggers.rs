@@ -6,9 +6,10 @@
 //! activated, so that the standby capacity it shared is used.
 
 use super::Autonomy;
-use super::agent::{AgentMessage, DiscoveryKind, EntryKind, UserId};
+use super::agent::{DiscoveryKind, EntryKind, UserId};
 use super::io::{AutonomyEvent, AutonomyOutput, RejectedWhy, SearchWhy, StopWhy};
 use super::record::SearchState;
+use super::talk::AgentMessage;
 use crate::peer::PeerId;
 use media::{Layer, Span, Time};
 

@@ -148,8 +148,8 @@ fn boards_save_messages_when_many_search_at_once() {
     let links = "b1-e1 b2-e1 b3-e1 b1-e2 b4-e2 b5-e2 b2-e3 b4-e3 b6-e3 b3-e4 b5-e4 b6-e4";
     let count = |board_stop: bool| {
         let mut rig = Rig::new(AutonomyConfig { board_stop, ..AutonomyConfig::paper() }, links);
-        for user in 0..12 {
-            rig.ask(["b1", "b2", "b3", "b4", "b5", "b6"][user as usize % 6], Rig::request(user, Sla::Normal));
+        for (name, user) in ["b1", "b2", "b3", "b4", "b5", "b6"].into_iter().cycle().zip(0..12) {
+            rig.ask(name, Rig::request(user, Sla::Normal));
             rig.run(millis(150));
         }
         rig.run(secs(40));

@@ -70,7 +70,7 @@ fn each_level_keeps_its_own_layer_and_the_rest_travels_on() {
     assert_eq!((carried("o"), carried("f1"), carried("e1")), (vec![3, 3], vec![2, 2], vec![1, 1]));
     // And all of it is less than the whole title on each of these nodes.
     let stored: u64 =
-        rig.nodes.values().flat_map(|n| n.stored()).map(|(_, l)| u64::from(l.0) * 1_000 + 1_000).sum();
+        rig.nodes.values().flat_map(Autonomy::stored).map(|(_, l)| u64::from(l.0) * 1_000 + 1_000).sum();
     assert_eq!((stored, 9 * 6_000), (2 * 3_000 + 3 * 2_000 + 4 * 1_000, 54_000));
 }
 
@@ -89,8 +89,8 @@ fn a_node_that_refuses_is_passed_through_and_a_level_without_any_is_reported() {
         _ => None,
     };
     let reasons: Vec<_> = rig.events().filter_map(|(_, name, event)| Some((name, refused(event)?))).collect();
-    assert!(reasons.contains(&("e1", agent::PlacementRefusal::NoStorage)));
-    assert!(reasons.contains(&("b1", agent::PlacementRefusal::NotPopular)), "behind a refusing node");
+    assert!(reasons.contains(&("e1", talk::PlacementRefusal::NoStorage)));
+    assert!(reasons.contains(&("b1", talk::PlacementRefusal::NotPopular)), "behind a refusing node");
     let short =
         AutonomyEvent::PlacementShort { title: film(0).title, layer: Layer::BASE, copies: 0, wanted: 1 };
     assert!(rig.events().any(|(_, name, event)| name == "o" && *event == short));
