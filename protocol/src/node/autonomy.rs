@@ -128,8 +128,10 @@ impl Autonomy {
 
     /// When to come back with [`AutonomyInput::Timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
-        let lease = self.config.lease;
-        let lease = lease.and_then(|lease| self.records.iter().map(|record| record.heard + lease).min());
+        let lease = self.config.lease.and_then(|lease| {
+            let heard = self.records.iter().map(|record| record.heard);
+            heard.chain(self.reservations.rows().map(|row| row.heard)).min().map(|heard| heard + lease)
+        });
         [
             self.survival.next(),
             self.walks.next(),

@@ -116,7 +116,8 @@ impl Autonomy {
             None => self.records.get(id.user).is_some_and(|record| record.backup.is_none()),
         };
         let Some(offer) = offer else { return };
-        if !wanting || self.survival.is_dead(offer.note.node) {
+        let leaving = self.quests.get(&id.user).and_then(Quest::leaving);
+        if !wanting || self.survival.is_dead(offer.note.node) || leaving == Some(offer.note.node) {
             if offer.held {
                 self.cancel(id, offer);
             }
@@ -128,6 +129,7 @@ impl Autonomy {
         let (kind, attempt) = old.map_or((DiscoveryKind::Fresh, 1), |quest| (quest.kind, quest.attempt));
         let wanted = old.map_or(EntryKind::backing(sla), |quest| quest.wanted);
         self.quests.insert(id.user, Quest { id, kind, wanted, attempt, phase: Phase::Collecting });
+        let route = route.into_iter().filter(|note| leaving != Some(note.node));
         let notes: Vec<Note> = std::iter::once(offer.note).chain(route).collect();
         self.confirm_next(now, id, &notes, false);
     }
@@ -175,7 +177,7 @@ impl Autonomy {
                 let before = self.free();
                 self.make_way_for_standby(kind);
                 let (user, ends) = (info.user, now + info.remaining);
-                self.reservations.insert(Row { primary: from, kind, info, ends, leaving: false });
+                self.reservations.insert(Row { primary: from, kind, info, ends, heard: now, leaving: false });
                 self.event(AutonomyEvent::Reserved { user, primary: from, kind });
                 self.send(from, AgentMessage::Confirmed(search));
                 self.note_bottom_line(before);

@@ -3,7 +3,7 @@
 
 use super::agent::{EntryKind, SearchId, Sla, UserId, UserInfo};
 use crate::peer::PeerId;
-use media::Time;
+use media::{Span, Time};
 use std::collections::BTreeMap;
 
 /// An official reservation.
@@ -17,6 +17,8 @@ pub struct Row {
     pub info: UserInfo,
     /// When the title will be at its end.
     pub ends: Time,
+    /// When the primary last spoke of the user.
+    pub heard: Time,
     /// Whether it stays only until another place is found.
     pub leaving: bool,
 }
@@ -132,6 +134,12 @@ impl Reservations {
     /// The official rows, by user.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
+    }
+
+    /// The users of whom their primary said nothing for `lease`.
+    pub fn expired(&self, now: Time, lease: Span) -> Vec<UserId> {
+        let late = |row: &&Row| row.heard + lease <= now;
+        self.rows.values().filter(late).map(|row| row.info.user).collect()
     }
 
     /// The tentative rows, by search.

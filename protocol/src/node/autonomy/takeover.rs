@@ -202,14 +202,12 @@ impl Autonomy {
             let adopt = AgentMessage::Adopt { user, base: from.node, epoch: info.epoch };
             self.send_or_hear(*node, adopt);
         }
-        self.reservations.insert(Row {
-            primary: from.node,
-            kind: from.kind,
-            info,
-            ends: record.ends,
-            leaving: false,
-        });
+        let (ends, leaving) = (record.ends, false);
+        let row = Row { primary: from.node, kind: from.kind, info, ends, heard: now, leaving };
+        self.reservations.insert(row);
         self.event(AutonomyEvent::TakeOverUndone { user });
+        // By now it may have found another one.
+        self.send(from.node, AgentMessage::SearchAgain(user));
     }
 
     /// Enhancements of this node's users came from a node that died.

@@ -159,12 +159,14 @@ impl Autonomy {
         };
         match self.reservations.get_mut(user) {
             Some(row) if row.primary == from => {
-                row.ends = now + remaining;
+                (row.ends, row.heard) = (now + remaining, now);
                 let info = &mut row.info;
                 (info.position, info.remaining, info.level) = (position, remaining, level);
                 (info.started, info.layers) = (started, layers);
             }
-            Some(_) | None => self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs }),
+            Some(_) => self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs }),
+            // The speaker relies on an entry that is not here.
+            None => self.send(from, AgentMessage::Relocate { user, at_once: true }),
         }
     }
 
@@ -196,11 +198,18 @@ impl Autonomy {
         }
     }
 
-    /// Users who said nothing for a lease.
+    /// Users who said nothing for a lease, here and at their primaries.
     pub(super) fn leases_due(&mut self, now: Time) {
         if let Some(lease) = self.config.lease {
             for user in self.records.expired(now, lease) {
                 self.end_user(user, StopWhy::LeaseExpired);
+            }
+            // Rows are kept up by position reports, as sessions are.
+            for user in self.reservations.expired(now, lease) {
+                if let Some(row) = self.reservations.remove(user) {
+                    self.event(AutonomyEvent::Unreserved { user, kind: row.kind });
+                    self.send(row.primary, AgentMessage::Relocate { user, at_once: true });
+                }
             }
         }
     }

@@ -208,7 +208,7 @@ fn row(user: u64, ends: u64, kind: EntryKind) -> Row {
         level: Span::ZERO,
         layers: [].into(),
     };
-    Row { primary: peer("b9"), kind, info, ends: Time::ZERO + secs(ends), leaving: false }
+    Row { primary: peer("b9"), kind, info, ends: Time::ZERO + secs(ends), heard: Time::ZERO, leaving: false }
 }
 
 proptest! {
