@@ -213,7 +213,9 @@ impl Autonomy {
             self.send(old.node, AgentMessage::Release { user, epoch });
         }
         if let Some(leaving) = quest.leaving() {
-            self.send(leaving, AgentMessage::Relocated { user, to: Some(from) });
+            // A late reply may have brought the very node that was to be left.
+            let to = (from != leaving).then_some(from);
+            self.send(leaving, AgentMessage::Relocated { user, to });
         }
         self.event(AutonomyEvent::BackupOfficial { user, node: from, kind: quest.wanted });
         self.output(AutonomyOutput::TellViewer {

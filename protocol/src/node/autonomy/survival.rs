@@ -35,6 +35,10 @@ pub struct Neighbour {
     pub travel: Span,
     /// When it was last heard.
     pub heard: Time,
+    /// Whether this node has judged it dead and not heard it since. If others
+    /// say it lives, it is the link that does not work: no second verdict is
+    /// given, and nobody is sent that way.
+    pub mute: bool,
 }
 
 impl Survival {
@@ -91,7 +95,7 @@ impl Survival {
         if self.neighbours.len() >= self.max_neighbours && !self.neighbours.contains_key(&peer) {
             return false;
         }
-        self.neighbours.insert(peer, Neighbour { level, travel, heard: now });
+        self.neighbours.insert(peer, Neighbour { level, travel, heard: now, mute: false });
         true
     }
 
@@ -103,7 +107,21 @@ impl Survival {
     /// A sign of life.
     pub fn heard(&mut self, now: Time, peer: PeerId) {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            (neighbour.heard, neighbour.mute) = (now, false);
+        }
+    }
+
+    /// Others say that a neighbour lives: it gets the time to be heard here too.
+    pub fn grace(&mut self, now: Time, peer: PeerId) {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer).filter(|neighbour| !neighbour.mute) {
             neighbour.heard = now;
+        }
+    }
+
+    /// A verdict was given by its silence.
+    pub fn mute(&mut self, peer: PeerId) {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            neighbour.mute = true;
         }
     }
 
@@ -117,9 +135,10 @@ impl Survival {
         self.neighbours.keys().copied()
     }
 
-    /// The neighbours that are not thought dead, by name.
+    /// The neighbours that are not thought dead and can be heard, by name.
     pub fn alive(&self) -> impl Iterator<Item = (PeerId, &Neighbour)> {
-        self.neighbours.iter().filter(|(peer, _)| !self.is_dead(**peer)).map(|(peer, n)| (*peer, n))
+        let alive = |(peer, n): &(&PeerId, &Neighbour)| !n.mute && !self.is_dead(**peer);
+        self.neighbours.iter().filter(alive).map(|(peer, n)| (*peer, n))
     }
 
     /// Whether it is time to send signals; if so, the next time is set.
@@ -256,6 +275,20 @@ mod tests {
         // Bounded: a third node is not remembered.
         assert!(survival.judge(peer("c"), peer("me"), true).is_some());
         assert_eq!(survival.judge(peer("d"), peer("me"), true), None);
+    }
+
+    #[test]
+    fn a_neighbour_that_only_this_node_cannot_hear_is_judged_once() {
+        let (mut survival, a) = (watching(0), peer("a"));
+        assert_eq!(survival.overdue(at(400)), [(a, TD)]);
+        let said = survival.judge(a, peer("me"), true).unwrap();
+        survival.mute(a);
+        // Others hear it.
+        assert!(survival.learn(Standing { seq: said.seq + 1, ..said }, false));
+        survival.grace(at(500), a);
+        assert!(survival.overdue(at(9_000)).is_empty() && survival.alive().next().is_none());
+        survival.heard(at(9_000), a);
+        assert_eq!((survival.alive().count(), survival.overdue(at(9_400)).len()), (1, 1));
     }
 
     #[test]

@@ -16,6 +16,7 @@ impl Autonomy {
     pub(super) fn silences_due(&mut self, now: Time) {
         for (node, silent) in self.survival.overdue(now) {
             if let Some(standing) = self.survival.judge(node, self.id, true) {
+                self.survival.mute(node);
                 self.event(AutonomyEvent::Detected { node, silent });
                 self.flood(&AgentMessage::FailureDetected(standing), None);
                 self.node_died(now, standing);
@@ -23,10 +24,10 @@ impl Autonomy {
         }
     }
 
-    /// Tells every living neighbour but the one it came from.
+    /// Tells every living neighbour but the one it came from, heard or not.
     fn flood(&mut self, message: &AgentMessage, but: Option<PeerId>) {
-        let to: Vec<PeerId> = self.survival.alive().map(|(peer, _)| peer).collect();
-        for peer in to.into_iter().filter(|peer| Some(*peer) != but) {
+        let to = self.survival.everybody().filter(|peer| Some(*peer) != but && !self.survival.is_dead(*peer));
+        for peer in to.collect::<Vec<PeerId>>() {
             self.send(peer, message.clone());
         }
     }
@@ -162,6 +163,7 @@ impl Autonomy {
     }
 
     fn node_returned(&mut self, now: Time, node: PeerId) {
+        self.survival.grace(now, node);
         self.event(AutonomyEvent::BelievedAlive { node });
         if self.config.epochs {
             let taken =

@@ -291,3 +291,22 @@ fn the_same_inputs_give_the_same_outputs_in_the_same_order() {
     };
     assert_eq!(story(), story());
 }
+
+#[test]
+fn a_node_that_is_deaf_to_one_neighbour_makes_no_storm_of_verdicts() {
+    let mut rig = watching(SQUARE);
+    rig.arrive("b1", 1, Sla::Normal);
+    rig.lose = |(_, from, to, _)| *from == peer("b1") && *to == peer("e1");
+    rig.clear();
+    rig.run(secs(120));
+    let verdicts = rig.events().filter(|(_, _, event)| matches!(event, AutonomyEvent::Detected { .. }));
+    assert_eq!(verdicts.count(), 1);
+    assert!(rig.nodes.values().all(|node| node.believed_dead().count() == 0), "the others know better");
+    assert_eq!((rig.source_of(1).len(), rig.backups_of(1).len()), (1, 1));
+    // Once it is heard again it is watched again.
+    rig.lose = |_| false;
+    rig.run(secs(5));
+    rig.kill("b1");
+    rig.run(secs(5));
+    assert!(rig.node("e1").believed_dead().eq([peer("b1")]));
+}
