@@ -59,6 +59,8 @@ const LOOK_EVERY: Span = Span::from_millis(250);
 const TROUBLE: Time = Time::from_nanos(40_000_000_000);
 /// How long the network has to settle then.
 const SETTLE: Span = Span::from_secs(45);
+/// How long to wait for a moment in which nobody searches.
+const REST: Span = Span::from_secs(30);
 /// Deliveries of a node: few, so that nodes are full.
 const CAPACITY: u32 = 6;
 
@@ -101,13 +103,21 @@ pub fn run(seed: u64) -> Result<Chaos, ChaosError> {
         world.run(LOOK_EVERY);
         checkers.look(&world).map_err(objection)?;
     }
-    // The last search may still be on its way: look when nothing is in the air.
-    for _ in 0..200 {
-        if world.in_flight() == 0 {
-            break;
-        }
-        world.run(Span::from_millis(50));
+    // What is tried again now and then leaves no row behind once it is over.
+    let rest = world.now() + REST;
+    while !at_rest(&world) && world.now() < rest {
+        world.run(Span::from_millis(10));
     }
     checkers.look_in_the_end(&world).map_err(objection)?;
     Ok(Chaos { seed, faults, happened: world.happened() })
+}
+
+/// Whether no message is in the air and no search is under way. A tentative row
+/// whose agents were lost lapses by itself, within twice the buffer.
+fn at_rest(world: &World) -> bool {
+    let mut machines = world.topology().sites().filter_map(|site| world.machine_of(site));
+    let idle = |machine: &protocol::node::autonomy::Autonomy| {
+        machine.searching() == 0 && machine.open_searches() == 0 && machine.tentative().next().is_none()
+    };
+    world.in_flight() == 0 && machines.all(idle)
 }

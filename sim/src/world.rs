@@ -324,3 +324,6 @@ impl World {
         UserId(u64::try_from(user).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //! the same network, user by user.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 
-use protocol::node::autonomy::EntryKind;
+use protocol::node::autonomy::{EntryKind, UserId};
 use sim::eval::continuity::{self, Plan, Variant};
 use sim::eval::state_level::{Backup, Placed, Scheme, Sizes, State};
 use sim::{Shape, SiteId, World};
@@ -13,7 +13,7 @@ fn placed(world: &World) -> Vec<(Option<usize>, Option<Backup>)> {
     let of = |user: usize| {
         let viewer = &world.viewers()[user];
         let machine = world.machine_of(viewer.primary?)?;
-        let record = machine.records().find(|record| record.info.user.0 == user as u64)?;
+        let record = machine.record(UserId(u64::try_from(user).unwrap()))?;
         record.backup.map(|backup| match backup.kind {
             EntryKind::VipDual => Backup::Slot(site(backup.node)),
             _ => Backup::Row(site(backup.node)),

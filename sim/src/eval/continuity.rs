@@ -171,7 +171,10 @@ fn fail(world: &mut World, site: SiteId, variant: Variant, rng: &mut Rng) {
     let killed = world.now();
     let config = world.config().clone();
     if variant == Variant::Reactive {
-        pull_again(world, site, killed + config.autonomy.dead_after, rng);
+        // A viewer notices the silence as a neighbour does; its request travels and
+        // is handled like any other message.
+        let request = config.links.trans + config.process_agents;
+        pull_again(world, site, killed + config.autonomy.dead_after + request, rng);
         world.run_until(killed + config.buffer);
         return;
     }

@@ -7,7 +7,7 @@ use crate::topology::SiteId;
 use media::{ByteCount, Layer, Span};
 use protocol::PeerId;
 use protocol::node::autonomy::{
-    AgentMessage, Autonomy, AutonomyInput, AutonomyOutput, EntryKind, UserId, UserRequest, ViewerNotice,
+    AgentMessage, Autonomy, AutonomyInput, AutonomyOutput, EntryKind, Sla, UserId, UserRequest, ViewerNotice,
 };
 
 impl World {
@@ -44,8 +44,10 @@ impl World {
     }
 
     fn plan_wake(&mut self, site: SiteId) {
+        let now = self.queue.now();
         let Some(host) = self.hosts.get_mut(site.index()) else { return };
         let Some(at) = host.machine.as_ref().and_then(Autonomy::poll_timeout) else { return };
+        let at = at.max(now);
         // A wake that was planned sooner comes all the same and plans this one.
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
@@ -104,6 +106,7 @@ impl World {
         if let AgentMessage::Discovery(agent) = &message
             && agent.wanted == EntryKind::NormalDual
             && !self.config.normals_search
+            && self.is_normal(agent.id.user)
         {
             return;
         }
@@ -197,6 +200,11 @@ impl World {
         if let Some(site) = viewer.primary.take() {
             self.input(site, AutonomyInput::Depart { user: Self::user_id(user) });
         }
+    }
+
+    fn is_normal(&self, user: UserId) -> bool {
+        let user = usize::try_from(user.0).unwrap_or(usize::MAX);
+        self.viewers.get(user).is_some_and(|viewer| viewer.arrival.sla == Sla::Normal)
     }
 
     /// Whether this node really sends data to this viewer.
