@@ -33,6 +33,7 @@ impl Frame for Message {
                 opened.sources.len() <= MAX_LAYERS
                     && opened.sources.iter().all(|layer| layer.nodes.len() <= MAX_SOURCES)
             }
+            Self::Agent(agent) => agent.is_bounded(),
             Self::Hello(_)
             | Self::ListTitles
             | Self::Open(_)
@@ -40,7 +41,10 @@ impl Frame for Message {
             | Self::Close(_)
             | Self::Probe(_)
             | Self::Alive(_)
-            | Self::Draining => true,
+            | Self::Draining
+            | Self::BackupIs { .. }
+            | Self::DeliveryStart { .. }
+            | Self::StillServed { .. } => true,
         }
     }
 }

@@ -6,8 +6,9 @@
 //! [`StreamReply`] comes back, and the payload follows a granted one.
 //! Variants are only ever added at the end, since their number is their name.
 
+use crate::node::autonomy::{AgentMessage, UserId};
 use crate::peer::PeerId;
-use media::{ChunkId, Hash, Layer, Quality, TitleName, TitleSummary};
+use media::{ChunkId, Hash, Layer, Quality, Span, TitleName, TitleSummary};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -54,6 +55,35 @@ pub enum Message {
     Alive(u32),
     /// "I am about to stop: finish what is open, ask others for the rest."
     Draining,
+    /// Node to node: an agent, or a message about one.
+    Agent(AgentMessage),
+    /// Node to viewer: who takes over if this node dies. The viewer opens a
+    /// quiet connection there at once, since nodes never dial viewers.
+    BackupIs {
+        /// The user, as the node numbers it.
+        user: UserId,
+        /// Where the backup is.
+        backup: NodeAddress,
+        /// Counts the nodes that have served the user.
+        epoch: u64,
+    },
+    /// Backup to viewer: "I serve you from now on". Answered by
+    /// [`Message::StillServed`] if the old node still delivers.
+    DeliveryStart {
+        /// The user.
+        user: UserId,
+        /// Played so far, as last reported.
+        position: Span,
+        /// The new epoch; an older one is over.
+        epoch: u64,
+    },
+    /// Viewer to backup: "my old node still delivers".
+    StillServed {
+        /// The user.
+        user: UserId,
+        /// The epoch of the delivery start that this answers.
+        epoch: u64,
+    },
 }
 
 /// Who speaks, and in which version.

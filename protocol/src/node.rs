@@ -2,9 +2,10 @@
 //! refused and by which name. Drivers carry the bytes.
 //!
 //! One input, drain the outputs, then wait. Who stands behind whom is static
-//! here, from the configuration; the parts of the autonomous network stand
-//! beside these as files of their own and are called from [`Node::handle_input`].
+//! here, from the configuration; how nodes settle it among themselves is the
+//! machine beside this one, [`autonomy`].
 
+pub mod autonomy;
 mod config;
 mod io;
 mod shelf;
@@ -129,7 +130,11 @@ impl Node {
             | Message::Opened(_)
             | Message::Refused { .. }
             | Message::Alive(_)
-            | Message::Draining => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Draining
+            | Message::Agent(_)
+            | Message::BackupIs { .. }
+            | Message::DeliveryStart { .. }
+            | Message::StillServed { .. } => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 

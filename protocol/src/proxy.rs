@@ -167,7 +167,11 @@ impl Proxy {
             | Message::Opened(_)
             | Message::Refused { .. }
             | Message::Alive(_)
-            | Message::Draining => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Draining
+            | Message::Agent(_)
+            | Message::BackupIs { .. }
+            | Message::DeliveryStart { .. }
+            | Message::StillServed { .. } => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 

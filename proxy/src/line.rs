@@ -141,7 +141,11 @@ async fn listen(mut inbox: Inbox, questions: Arc<Mutex<Questions>>) {
             | Message::Close(_)
             | Message::Probe(_)
             | Message::Alive(_)
-            | Message::Draining => {}
+            | Message::Draining
+            | Message::Agent(_)
+            | Message::BackupIs { .. }
+            | Message::DeliveryStart { .. }
+            | Message::StillServed { .. } => {}
         }
     }
     let mut questions = lock(&questions);

@@ -1,0 +1,288 @@
+//! The search for service (ADVODS 2.2: Pull-MA): a user's agent goes from node to
+//! node, nearest first, until one of the layer's level lets the user in; then one
+//! level up for the next layer. Where a whole level refuses, the origin serves.
+//!
+//! The agent keeps a map of the nodes it has heard of. Where several are equally
+//! near, the lowest name is first.
+
+use super::Autonomy;
+use super::agent::{EntryKind, Known, Level, MAX_KNOWN, SearchAgent, UserId, UserInfo};
+use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy, UserRequest, ViewerNotice};
+use super::talk::{AdmissionRefusal, AgentMessage};
+use crate::peer::PeerId;
+use media::layer::MAX_LAYERS;
+use media::{Layer, Quality, Span, Time};
+
+impl Autonomy {
+    /// A viewer came to this node.
+    pub(super) fn viewer_arrives(&mut self, now: Time, request: UserRequest) {
+        if let Some(record) = self.records.get(request.user) {
+            // It is served here already, and asks again.
+            let (node, epoch) = (self.id, record.info.epoch);
+            let notice = ViewerNotice::ServedBy { layer: Layer::BASE, node, epoch };
+            return self.output(AutonomyOutput::TellViewer { user: request.user, notice });
+        }
+        let layers = request.quality.layers().clamp(1, u8::try_from(MAX_LAYERS).unwrap_or(1));
+        let info = UserInfo {
+            user: request.user,
+            title: request.title,
+            quality: Quality(layers),
+            sla: request.sla,
+            started: request.started,
+            epoch: request.epoch.saturating_add(1),
+            position: request.position,
+            remaining: request.remaining,
+            buffer: if request.buffer == Span::ZERO { self.config.buffer } else { request.buffer },
+            level: Span::ZERO,
+            layers: [].into(),
+        };
+        self.pull(now, info, self.id);
+    }
+
+    /// Sends a user's agent off from this node.
+    pub(super) fn pull(&mut self, now: Time, info: UserInfo, entry: PeerId) {
+        let known = [Known { hops: 0, node: self.id, visited: false }].into();
+        let agent = SearchAgent { info, entry, base: None, layer: Layer::BASE, ascending: false, known };
+        self.search_here(now, agent);
+    }
+
+    /// A user's agent comes from another node.
+    pub(super) fn hear_search(&mut self, now: Time, from: PeerId, agent: SearchAgent) {
+        let expected = agent.ascending || agent.known.iter().any(|k| k.node == self.id && !k.visited);
+        if !expected || agent.known.len() > MAX_KNOWN {
+            return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::BadPath });
+        }
+        if !agent.info.quality.includes(agent.layer) || (agent.layer > Layer::BASE) != agent.base.is_some() {
+            return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs });
+        }
+        self.search_here(now, agent);
+    }
+
+    /// The agent asks this node for each layer it may have, then goes on.
+    fn search_here(&mut self, now: Time, mut agent: SearchAgent) {
+        let mut known: Vec<Known> = agent.known.to_vec();
+        for place in known.iter_mut().filter(|place| place.node == self.id) {
+            place.visited = true;
+        }
+        while self.level == Level::Origin || self.level == Level::Layer(agent.layer) {
+            if self.grant(now, &agent).is_err() {
+                break;
+            }
+            if agent.layer == Layer::BASE {
+                agent.base = Some(self.id);
+            }
+            agent.layer = Layer(agent.layer.0.saturating_add(1));
+            agent.ascending = false;
+            if !agent.info.quality.includes(agent.layer) {
+                return;
+            }
+            // The next layer is looked for from here.
+            known = vec![Known { hops: 0, node: self.id, visited: true }];
+        }
+        self.move_on(agent, known);
+    }
+
+    fn grant(&mut self, now: Time, agent: &SearchAgent) -> Result<(), AdmissionRefusal> {
+        let (user, layer) = (agent.info.user, agent.layer);
+        let outcome = match agent.base {
+            None => self.admit_user(now, &agent.info, agent.entry),
+            Some(base) => self.admit_layer(agent, base),
+        };
+        match outcome {
+            Ok(()) => {
+                let granted = AgentMessage::Granted { user, layer, node: self.id, epoch: agent.info.epoch };
+                let to = agent.base.unwrap_or(agent.entry);
+                self.send_or_hear(to, granted);
+                if agent.base.is_none() {
+                    self.backup_needed(now, user);
+                }
+            }
+            Err(why) => {
+                let kind = EntryKind::serving(agent.info.sla);
+                self.event(AutonomyEvent::Refused { user, kind, why });
+            }
+        }
+        outcome
+    }
+
+    /// As soon as a user is served, a backup is searched.
+    fn backup_needed(&mut self, now: Time, user: UserId) {
+        let kind = super::DiscoveryKind::Fresh;
+        self.start_search(now, user, kind, super::SearchWhy::Admitted);
+    }
+
+    fn admit_layer(&mut self, agent: &SearchAgent, base: PeerId) -> Result<(), AdmissionRefusal> {
+        let (user, layer, info) = (agent.info.user, agent.layer, &agent.info);
+        if !self.stores(&info.title, layer) {
+            return Err(AdmissionRefusal::NotStored);
+        }
+        if self.free() == 0 && !self.streams.contains(user, layer) {
+            return Err(AdmissionRefusal::Full);
+        }
+        self.streams.start(user, layer, base, info.epoch);
+        self.output(AutonomyOutput::StartDelivery {
+            user,
+            title: info.title.clone(),
+            layer,
+            position: info.position,
+            epoch: info.epoch,
+        });
+        self.event(AutonomyEvent::LayerAdmitted { user, layer });
+        Ok(())
+    }
+
+    /// To the nearest node not asked yet; when there is none, up to the origin.
+    fn move_on(&mut self, mut agent: SearchAgent, mut known: Vec<Known>) {
+        if !agent.ascending {
+            self.draw_map(&agent, &mut known);
+            let next = known.iter().find(|place| !place.visited && !self.survival.is_dead(place.node));
+            if let Some(next) = next.map(|place| place.node) {
+                agent.known = known.into();
+                return self.send(next, AgentMessage::Search(agent));
+            }
+            agent.ascending = true;
+        }
+        agent.known = known.into();
+        match self.inward() {
+            Some(next) => self.send(next, AgentMessage::Search(agent)),
+            None => self.not_granted(&agent),
+        }
+    }
+
+    /// Adds the neighbours that matter for the layer: nodes of its level, and of
+    /// the level through which these are connected.
+    fn draw_map(&mut self, agent: &SearchAgent, known: &mut Vec<Known>) {
+        let here = known.iter().find(|place| place.node == self.id).map_or(0, |place| place.hops);
+        let hops = here.saturating_add(1);
+        let through = match agent.layer {
+            Layer::BASE => Level::ENH1,
+            Layer(above) => Level::Layer(Layer(above.saturating_sub(1))),
+        };
+        let mut full = false;
+        for (node, neighbour) in self.survival.alive() {
+            let matters = neighbour.level == through || neighbour.level == Level::Layer(agent.layer);
+            if matters && !known.iter().any(|place| place.node == node) {
+                full |= known.len() >= self.config.max_asked.min(MAX_KNOWN);
+                if !full {
+                    known.push(Known { hops, node, visited: false });
+                }
+            }
+        }
+        known.sort_unstable();
+        if full {
+            self.event(AutonomyEvent::BoundReached { what: Bound::Asked });
+        }
+    }
+
+    /// The nearest neighbour one level further in.
+    fn inward(&self) -> Option<PeerId> {
+        let further = self.survival.alive().filter(|(_, n)| n.level > self.level);
+        further.min_by_key(|(peer, n)| (n.level, n.travel, *peer)).map(|(peer, _)| peer)
+    }
+
+    fn not_granted(&mut self, agent: &SearchAgent) {
+        let (user, layer) = (agent.info.user, agent.layer);
+        self.event(AutonomyEvent::NotServed { user, layer });
+        let to = agent.base.unwrap_or(agent.entry);
+        let message = AgentMessage::NotGranted { user, layer };
+        self.send_or_hear(to, message);
+    }
+
+    /// A node serves a layer: at the user's Base node, or at the node the user
+    /// came to.
+    pub(super) fn hear_granted(
+        &mut self,
+        now: Time,
+        from: PeerId,
+        (user, layer): (UserId, Layer),
+        node: PeerId,
+        epoch: u64,
+    ) {
+        let Some(record) = self.records.get_mut(user) else {
+            // The user has left in between, or this is the node it came to.
+            if layer > Layer::BASE && from == node {
+                self.send_or_hear(node, AgentMessage::Release { user, epoch });
+            } else {
+                self.tell_served(user, layer, node, epoch);
+            }
+            return;
+        };
+        if epoch != record.info.epoch {
+            return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::OldEpoch });
+        }
+        let entry = record.entry;
+        if layer > Layer::BASE {
+            let before = record.layer_node(layer).filter(|before| *before != node);
+            record.set_layer(layer, Some(node));
+            self.tell_backup(now, user);
+            if let Some(before) = before {
+                self.send_or_hear(before, AgentMessage::Release { user, epoch });
+            }
+            self.event(AutonomyEvent::LayerFound { user, layer, node });
+        }
+        if entry == self.id {
+            self.tell_served(user, layer, node, epoch);
+        } else if layer > Layer::BASE {
+            self.send(entry, AgentMessage::Granted { user, layer, node, epoch });
+        }
+    }
+
+    fn tell_served(&mut self, user: UserId, layer: Layer, node: PeerId, epoch: u64) {
+        let notice = ViewerNotice::ServedBy { layer, node, epoch };
+        self.output(AutonomyOutput::TellViewer { user, notice });
+    }
+
+    /// Nobody can serve a layer: as `hear_granted`.
+    pub(super) fn hear_not_granted(&mut self, user: UserId, layer: Layer) {
+        let entry = self.records.get(user).map(|record| record.entry);
+        if let Some(entry) = entry.filter(|entry| *entry != self.id) {
+            self.send(entry, AgentMessage::NotGranted { user, layer });
+        } else {
+            let notice = ViewerNotice::Refused { layer };
+            self.output(AutonomyOutput::TellViewer { user, notice });
+        }
+    }
+
+    /// The node that served an enhancement died: another one of its level, or the
+    /// origin, is asked to go on. Playback does not stop for it.
+    pub(super) fn layer_lost(&mut self, now: Time, user: UserId, layer: Layer, node: PeerId) {
+        let Some(record) = self.records.get_mut(user) else { return };
+        record.set_layer(layer, None);
+        self.event(AutonomyEvent::LayerLost { user, layer, node });
+        self.look_for_layer(now, user, layer);
+    }
+
+    fn look_for_layer(&mut self, now: Time, user: UserId, layer: Layer) {
+        let Some(record) = self.records.get(user) else { return };
+        let info = UserInfo { quality: layer.quality(), ..record.info_at(now) };
+        let (entry, base) = (record.entry, Some(self.id));
+        let known = vec![Known { hops: 0, node: self.id, visited: true }];
+        let agent = SearchAgent { info, entry, base, layer, ascending: false, known: [].into() };
+        self.move_on(agent, known);
+    }
+
+    /// A node has joined or returned: layers that nobody could serve are looked
+    /// for again.
+    pub(super) fn missing_layers_again(&mut self, now: Time) {
+        let mut missing: Vec<(UserId, Layer)> = Vec::new();
+        for record in self.records.iter().filter(|record| record.info.quality > Quality::BRONZE) {
+            let above = Layer::first(record.info.quality.layers()).skip(1);
+            missing.extend(
+                above
+                    .filter(|layer| record.layer_node(*layer).is_none())
+                    .map(|layer| (record.info.user, layer)),
+            );
+        }
+        for (user, layer) in missing {
+            self.look_for_layer(now, user, layer);
+        }
+    }
+
+    /// Deliveries of enhancements that nobody has adopted.
+    pub(super) fn streams_due(&mut self, now: Time) {
+        for (user, layer) in self.streams.lapse(now) {
+            let why = super::StopWhy::Orphaned;
+            self.output(AutonomyOutput::StopDelivery { user, layer, why });
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The world: machines, links, viewers and faults under one clock.
+//!
+//! It is a driver like any other. It hands each machine its inputs, carries out
+//! its outputs, and knows, besides, the truth: who is really alive, who really
+//! gets data from whom. A world is `Clone`, so that one stable state can be
+//! built once and forked for every failure.
+
+mod act;
+mod host;
+mod stats;
+mod viewer;
+
+pub use host::{Host, HostState};
+pub use stats::Stats;
+pub use viewer::{Outage, Viewer};
+
+use crate::faults::Fault;
+use crate::link::{LinkModel, Links};
+use crate::queue::Queue;
+use crate::rng::Rng;
+use crate::topology::{SiteId, Topology};
+use crate::workload::Arrival;
+use media::{Layer, Quality, Span, Time, TitleName};
+use protocol::node::autonomy::{
+    AgentMessage, Autonomy, AutonomyConfig, AutonomyEvent, AutonomyInput, UserId, ViewerNotice,
+};
+use std::sync::Arc;
+
+/// What a world is made of, beside its topology.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorldConfig {
+    /// The settings of every machine.
+    pub autonomy: AutonomyConfig,
+    /// The links.
+    pub links: LinkModel,
+    /// `T_process` for the news of a failure at each node, and for the start of
+    /// a delivery.
+    pub process: Span,
+    /// `T_process` for everything else; nothing in the paper (section 3.1).
+    pub process_agents: Span,
+    /// The share of agents (searches of any kind) that are lost, 0 to 1.
+    pub agent_loss: f64,
+    /// Whether nodes search for backups of normal users; off for networks that
+    /// only react to failures.
+    pub normals_search: bool,
+    /// How often a viewer tells its node where it is; nothing: never.
+    pub report_every: Option<Span>,
+    /// A viewer who has got nothing for so long pulls again; nothing: never.
+    pub repull_after: Option<Span>,
+    /// The viewers' buffer.
+    pub buffer: Span,
+    /// The quality that viewers want.
+    pub quality: Quality,
+    /// Whether what happens is written down, see [`World::log`].
+    pub keep_log: bool,
+}
+
+impl WorldConfig {
+    /// Table 1 of ADVODS.
+    pub const fn paper() -> Self {
+        let autonomy = AutonomyConfig::paper();
+        Self {
+            links: LinkModel::PAPER,
+            process: autonomy.process,
+            process_agents: Span::ZERO,
+            agent_loss: 0.0,
+            normals_search: true,
+            report_every: None,
+            repull_after: None,
+            buffer: autonomy.buffer,
+            quality: Quality::BRONZE,
+            keep_log: false,
+            autonomy,
+        }
+    }
+
+    /// Real films: fast signals, small buffers, viewers who report and pull again.
+    pub const fn production() -> Self {
+        let autonomy = AutonomyConfig::production();
+        Self {
+            autonomy,
+            links: LinkModel { trans: autonomy.trans, jitter: Span::from_millis(2), loss: 0.0 },
+            process: autonomy.process,
+            process_agents: autonomy.process,
+            report_every: Some(Span::from_secs(1)),
+            repull_after: Some(Span::from_secs(2)),
+            buffer: autonomy.buffer,
+            keep_log: false,
+            agent_loss: 0.0,
+            normals_search: true,
+            quality: Quality::BRONZE,
+        }
+    }
+}
+
+/// Something that is going to happen.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A message reaches its node.
+    Message { from: SiteId, to: SiteId, message: AgentMessage, travel: Span },
+    /// A machine's timeout, in one of the node's lives.
+    Wake { site: SiteId, life: u32 },
+    /// A viewer asks a node to be served.
+    Ask { user: usize, site: SiteId },
+    /// A viewer is done.
+    Depart { user: usize },
+    /// A node's word reaches a viewer.
+    Notice { from: SiteId, user: usize, notice: ViewerNotice },
+    /// A viewer tells its node where it is, and looks whether it gets anything.
+    Report { user: usize },
+    /// A layer that a node fetched is there.
+    Stored { site: SiteId, title: TitleName, layer: Layer },
+    /// Something goes wrong.
+    Fault(Fault),
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When.
+    pub at: Time,
+    /// Where.
+    pub site: SiteId,
+    /// What.
+    pub event: AutonomyEvent,
+}
+
+/// The world.
+#[derive(Clone, Debug)]
+pub struct World {
+    config: Arc<WorldConfig>,
+    topology: Arc<Topology>,
+    seed: u64,
+    queue: Queue<Happening>,
+    links: Links,
+    rng: Rng,
+    hosts: Vec<Host>,
+    viewers: Vec<Viewer>,
+    stats: Stats,
+    log: Vec<Line>,
+    titles: Vec<TitleName>,
+}
+
+impl World {
+    /// A network in which every node has just started.
+    pub fn new(topology: Arc<Topology>, config: WorldConfig, seed: u64) -> Self {
+        let links = Links::new(&topology, config.links);
+        let mut world = Self {
+            config: Arc::new(config),
+            seed,
+            queue: Queue::default(),
+            links,
+            rng: Rng::stream(seed, 7),
+            hosts: Vec::new(),
+            viewers: Vec::new(),
+            stats: Stats::default(),
+            log: Vec::new(),
+            titles: "film".parse().into_iter().collect(),
+            topology,
+        };
+        for site in world.topology.clone().sites() {
+            let host = Host::new(world.machine(site, 0));
+            world.hosts.push(host);
+        }
+        for site in world.topology.clone().sites() {
+            world.introduce(site);
+        }
+        world
+    }
+
+    fn machine(&self, site: SiteId, life: u32) -> Option<Autonomy> {
+        let (id, level) = (self.topology.peer(site)?, self.topology.level(site)?);
+        let seed = Rng::stream(self.seed, (u64::from(site.0) << 32) | u64::from(life)).bits();
+        Some(Autonomy::new(self.queue.now(), id, level, self.config.autonomy, seed))
+    }
+
+    /// Tells a node who its neighbours are.
+    fn introduce(&mut self, site: SiteId) {
+        let topology = self.topology.clone();
+        for near in topology.links(site) {
+            if let (Some(peer), Some(level)) = (topology.peer(*near), topology.level(*near)) {
+                let travel = self.links.delay(site, *near);
+                self.input(site, AutonomyInput::NeighbourIs { peer, level, travel });
+            }
+        }
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Time {
+        self.queue.now()
+    }
+
+    /// Everything that has happened so far, counted.
+    pub const fn happened(&self) -> u64 {
+        self.queue.taken()
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &WorldConfig {
+        &self.config
+    }
+
+    /// The network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// A node.
+    pub fn host(&self, site: SiteId) -> Option<&Host> {
+        self.hosts.get(site.index())
+    }
+
+    /// A node's machine, if the node is up.
+    pub fn machine_of(&self, site: SiteId) -> Option<&Autonomy> {
+        self.host(site).filter(|host| host.is_up()).and_then(Host::machine)
+    }
+
+    /// The titles, the one that viewers watch first.
+    pub fn titles(&self) -> &[TitleName] {
+        &self.titles
+    }
+
+    /// The viewers, by number.
+    pub fn viewers(&self) -> &[Viewer] {
+        &self.viewers
+    }
+
+    /// What was sent so far.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What the machines told, if the settings ask for it to be kept.
+    pub fn log(&self) -> &[Line] {
+        &self.log
+    }
+
+    /// Forgets what the log holds.
+    pub fn clear_log(&mut self) {
+        self.log.clear();
+    }
+
+    /// Plans the coming of viewers.
+    pub fn expect(&mut self, arrivals: &[Arrival]) {
+        for arrival in arrivals {
+            let user = self.viewers.len();
+            self.viewers.push(Viewer::new(*arrival));
+            self.queue.plan(arrival.at, Happening::Ask { user, site: arrival.target });
+        }
+    }
+
+    /// Plans that a viewer pulls anew from this node.
+    pub fn pull_again(&mut self, user: usize, site: SiteId, at: Time) {
+        self.queue.plan(at, Happening::Ask { user, site });
+    }
+
+    /// Plans what goes wrong.
+    pub fn suffer(&mut self, faults: &[(Time, Fault)]) {
+        for (at, fault) in faults {
+            self.queue.plan(*at, Happening::Fault(fault.clone()));
+        }
+    }
+
+    /// Plans that a viewer leaves.
+    pub fn depart(&mut self, user: usize, at: Time) {
+        self.queue.plan(at, Happening::Depart { user });
+    }
+
+    /// Whether machines send and await survival signals. While a network fills
+    /// without a fault they cost more than all else and change nothing.
+    pub fn signals(&mut self, on: bool) {
+        for site in self.topology.clone().sites() {
+            self.input(site, AutonomyInput::Signals(on));
+        }
+    }
+
+    /// Lets time pass up to and including `limit`.
+    pub fn run_until(&mut self, limit: Time) {
+        while let Some(happening) = self.queue.take_until(limit) {
+            self.happen(happening);
+        }
+        self.queue.set_forward(limit);
+    }
+
+    /// Lets so much time pass.
+    pub fn run(&mut self, span: Span) {
+        self.run_until(self.now() + span);
+    }
+
+    /// Lets time pass until `done`, which is asked after each happening, or
+    /// until `limit`. Whether it was done.
+    pub fn run_until_done(&mut self, limit: Time, done: impl Fn(&Self) -> bool) -> bool {
+        while let Some(happening) = self.queue.take_until(limit) {
+            self.happen(happening);
+            if done(self) {
+                return true;
+            }
+        }
+        self.queue.set_forward(limit);
+        false
+    }
+
+    /// Something goes wrong now.
+    pub fn strike(&mut self, fault: Fault) {
+        self.happen(Happening::Fault(fault));
+    }
+
+    /// What is in the air beside survival signals: messages and words to viewers.
+    pub fn in_flight(&self) -> usize {
+        self.queue
+            .iter()
+            .filter(|happening| match happening {
+                Happening::Message { message, .. } => !matches!(message, AgentMessage::Signal),
+                Happening::Notice { .. } | Happening::Ask { .. } | Happening::Stored { .. } => true,
+                Happening::Wake { .. }
+                | Happening::Depart { .. }
+                | Happening::Report { .. }
+                | Happening::Fault(_) => false,
+            })
+            .count()
+    }
+
+    fn user_id(user: usize) -> UserId {
+        UserId(u64::try_from(user).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests;
