@@ -19,6 +19,7 @@ mod progress;
 mod proxy;
 mod running;
 mod serve;
+mod simulate;
 mod titles;
 mod up;
 mod verify;
@@ -68,6 +69,8 @@ enum Command {
     Keys(keys::Args),
     /// Check that this machine has what Lamina needs
     Doctor(doctor::Args),
+    /// Run the network's machines under virtual time: chaos
+    Simulate(simulate::Args),
     /// Measure against a yardstick: rate, combine, encode, serve
     Bench(bench::Args),
 }
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Proxy(args) => proxy::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Simulate(args) => Ok(simulate::run(&args)),
         Command::Bench(args) => bench::run(args),
     })
 }

@@ -35,7 +35,7 @@ fn every_command_has_help_with_an_example() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
         "demo", "up", "encode", "verify", "inspect", "play", "titles", "serve", "proxy", "keys", "doctor",
-        "bench",
+        "simulate", "bench",
     ];
     for command in commands {
         let output = lamina(&[command, "--help"], folder.path());
