@@ -78,7 +78,8 @@ fn ctrl_c_leaves_nothing_running() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let pid = running.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // The shell's own `kill`: the program of that name is not installed everywhere.
+    assert!(Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status().unwrap().success());
     assert_eq!(running.wait().unwrap().code(), Some(2));
     let deadline = Instant::now() + Duration::from_secs(5);
     while !left_running(&marker).is_empty() {
