@@ -2,7 +2,7 @@
 //! something to show wherever it is run. See `assets/README.md` for its makers.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The film as it lies in `assets/`.
@@ -22,8 +22,26 @@ pub fn film(folder: &Path) -> io::Result<PathBuf> {
         return Ok(path);
     }
     fs::create_dir_all(folder)?;
-    let half = folder.join(format!(".{NAME}.{}", std::process::id()));
-    fs::write(&half, FILM)?;
-    fs::rename(&half, &path)?;
+    // A name of its own: several may lay it out at once, and each must find it whole.
+    let mut half = tempfile::NamedTempFile::new_in(folder)?;
+    half.write_all(FILM)?;
+    half.persist(&path)?;
     Ok(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_at_once_each_find_it_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let each = |_| scope.spawn(|| fs::read(film(folder.path()).unwrap()).unwrap() == FILM);
+            let all: Vec<_> = (0..8).map(each).collect();
+            assert!(all.into_iter().all(|one| one.join().unwrap()));
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
 }

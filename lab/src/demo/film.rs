@@ -38,6 +38,11 @@ pub fn prepare(
     cancel: &AtomicBool,
 ) -> Result<DemoFilm, DemoError> {
     let write = |path: &Path, source| DemoError::Write { path: path.to_owned(), source };
+    // One at a time: who comes second finds what the first one made.
+    let turn = options.cache.join("demo.lock");
+    fs::create_dir_all(&options.cache).map_err(|error| write(&options.cache, error))?;
+    let lock = fs::File::create(&turn).map_err(|error| write(&turn, error))?;
+    lock.lock().map_err(|error| write(&turn, error))?;
     let attribution = options.video.is_none().then_some(sample::ATTRIBUTION);
     let film = match &options.video {
         Some(film) => film.clone(),
