@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use media::{Layer, TitleName};
 use protocol::player::{FetchFailure, RequestId, SourceId};
-use protocol::{Message, Open, Opened, PeerId, Refusal};
+use protocol::{Message, Open, Opened, PeerId, Refusal, UserId, Visit};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -220,7 +220,7 @@ async fn answer(inbox: &mut Inbox, number: u32) -> Option<Result<Opened, Refusal
 /// The request to open a title; connections are told apart by themselves, so
 /// its number may always be the same.
 pub(crate) fn opening(title: &TitleName, quality: media::Quality) -> Open {
-    Open { request: 1, title: title.clone(), quality }
+    Open::new(1, title.clone(), quality, UserId(1), Visit::Attach)
 }
 
 #[cfg(test)]

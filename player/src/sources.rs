@@ -140,6 +140,8 @@ mod tests {
             manifest_hash: Hash::of(b""),
             sources,
             backup,
+            epoch: 0,
+            doors: Vec::new(),
         }
     }
 

@@ -4,8 +4,10 @@
 //! [`FrameError`]; nothing is allocated by a length that was only claimed.
 
 use crate::message::{
-    MAX_MESSAGE_BYTES, MAX_SOURCES, MAX_STREAM_HEADER_BYTES, MAX_TITLES, Message, StreamReply, StreamRequest,
+    MAX_CONTACTS, MAX_MESSAGE_BYTES, MAX_SOURCES, MAX_STREAM_HEADER_BYTES, MAX_TITLES, Message, StreamReply,
+    StreamRequest,
 };
+use crate::token::MAX_SIGNATURE_BYTES;
 use bytes::Bytes;
 use media::layer::MAX_LAYERS;
 use serde::Serialize;
@@ -31,12 +33,17 @@ impl Frame for Message {
             Self::Titles(titles) => titles.len() <= MAX_TITLES,
             Self::Opened(opened) => {
                 opened.sources.len() <= MAX_LAYERS
+                    && opened.doors.len() <= MAX_SOURCES
                     && opened.sources.iter().all(|layer| layer.nodes.len() <= MAX_SOURCES)
             }
             Self::Agent(agent) => agent.is_bounded(),
+            Self::Open(open) => {
+                open.token.as_ref().is_none_or(|token| token.signature.len() <= MAX_SIGNATURE_BYTES)
+            }
+            Self::Contacts(contacts) => contacts.len() <= MAX_CONTACTS,
+            Self::Status(status) => status.is_bounded(),
             Self::Hello(_)
             | Self::ListTitles
-            | Self::Open(_)
             | Self::Refused { .. }
             | Self::Close(_)
             | Self::Probe(_)
@@ -44,7 +51,14 @@ impl Frame for Message {
             | Self::Draining
             | Self::BackupIs { .. }
             | Self::DeliveryStart { .. }
-            | Self::StillServed { .. } => true,
+            | Self::StillServed { .. }
+            | Self::Elsewhere { .. }
+            | Self::LayerAt { .. }
+            | Self::Position { .. }
+            | Self::Publish { .. }
+            | Self::Unpublish { .. }
+            | Self::Done { .. }
+            | Self::AskStatus => true,
         }
     }
 }

@@ -14,10 +14,15 @@ pub mod peer;
 pub mod player;
 pub mod proxy;
 pub mod quality;
+pub mod status;
+pub mod token;
 
 pub use guests::{GuestLimits, LinkId, StreamId};
 pub use message::{
-    ChunkRequest, Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Refusal, Role,
-    SessionId, StreamReply, StreamRequest,
+    ChunkRequest, Contact, Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION,
+    Progress, Refusal, Role, SessionId, StreamReply, StreamRequest, Visit,
 };
+pub use node::autonomy::{Level, Sla, UserId};
 pub use peer::{PeerId, PeerIdError};
+pub use status::NodeStatus;
+pub use token::{Claims, Promise, SignedToken};

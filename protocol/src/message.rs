@@ -6,8 +6,10 @@
 //! [`StreamReply`] comes back, and the payload follows a granted one.
 //! Variants are only ever added at the end, since their number is their name.
 
-use crate::node::autonomy::{AgentMessage, UserId};
+use crate::node::autonomy::{AgentMessage, Level, UserId};
 use crate::peer::PeerId;
+use crate::status::NodeStatus;
+use crate::token::SignedToken;
 use media::{ChunkId, Hash, Layer, Quality, Span, TitleName, TitleSummary};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -24,8 +26,10 @@ pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 pub const MAX_STREAM_HEADER_BYTES: usize = 1024;
 /// The most titles in one list.
 pub const MAX_TITLES: usize = 1000;
-/// The most sources named for one layer.
+/// The most sources named for one layer, and the most other doors named.
 pub const MAX_SOURCES: usize = 16;
+/// The most nodes in one message about where nodes are.
+pub const MAX_CONTACTS: usize = 512;
 
 /// One message on the control stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +88,69 @@ pub enum Message {
         /// The epoch of the delivery start that this answers.
         epoch: u64,
     },
+    /// Node to node: where nodes are, at most [`MAX_CONTACTS`] of them. What is
+    /// news is passed on once.
+    Contacts(Vec<Contact>),
+    /// The answer to an [`Open`] that seeks, where another node serves Base: the
+    /// viewer attaches itself there.
+    Elsewhere {
+        /// The number of the request that is answered.
+        request: u32,
+        /// The node that serves Base.
+        base: NodeAddress,
+        /// The epoch of that service.
+        epoch: u64,
+    },
+    /// Base node to viewer: this layer comes from another node from now on, or
+    /// from nobody.
+    LayerAt {
+        /// The user.
+        user: UserId,
+        /// The layer.
+        layer: Layer,
+        /// Who serves it.
+        node: Option<NodeAddress>,
+        /// In which epoch.
+        epoch: u64,
+    },
+    /// Viewer to Base node, about once a second: how it stands. Renews its lease.
+    Position {
+        /// The user.
+        user: UserId,
+        /// Played so far.
+        position: Span,
+        /// In the buffer.
+        buffer: Span,
+    },
+    /// Operator to origin: spread a title over the network. Answered by `Done`
+    /// or `Refused`; how far it got stands in the status.
+    Publish {
+        /// A number by which the answer refers to this request.
+        request: u32,
+        /// The title.
+        title: TitleName,
+        /// How many copies each level must have; 0: whoever is willing.
+        copies: u16,
+        /// How much it is wanted, in thousandths of the most wanted one.
+        popularity: u16,
+    },
+    /// Operator to origin: delete a title on all other nodes. Answered by `Done`
+    /// or `Refused`.
+    Unpublish {
+        /// A number by which the answer refers to this request.
+        request: u32,
+        /// The title.
+        title: TitleName,
+    },
+    /// An operator's order is being carried out.
+    Done {
+        /// The number of the request that is answered.
+        request: u32,
+    },
+    /// "How do you stand?" Asked by operators and nodes.
+    AskStatus,
+    /// The answer.
+    Status(Box<NodeStatus>),
 }
 
 /// Who speaks, and in which version.
@@ -106,6 +173,8 @@ pub enum Role {
     Node,
     /// Caches chunks and filters them per client.
     Proxy,
+    /// Runs the network: publishes titles and asks how nodes stand.
+    Operator,
 }
 
 /// A request to watch a title.
@@ -117,6 +186,58 @@ pub struct Open {
     pub title: TitleName,
     /// The best quality the viewer wants.
     pub quality: Quality,
+    /// Who watches: a number drawn by lot for each viewing. Whoever knows it
+    /// can speak for the user, so it is told to nobody but nodes.
+    pub user: UserId,
+    /// What the viewer wants of this node.
+    pub visit: Visit,
+    /// What the viewer was promised; none means a normal user.
+    pub token: Option<SignedToken>,
+}
+
+impl Open {
+    /// A request of a user who shows no token.
+    pub fn new(request: u32, title: TitleName, quality: Quality, user: UserId, visit: Visit) -> Self {
+        Self { request, title, quality, user, visit, token: None }
+    }
+}
+
+/// What somebody who opens a title wants of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visit {
+    /// "Find me nodes": the search for service begins here. Answered by
+    /// `Opened` if this node serves Base, by `Elsewhere` if another one does.
+    Seek(Progress),
+    /// "I was sent here": to a node that serves a layer, or stands by. Chunks
+    /// are granted as long as the node serves the user, or holds a slot ready.
+    Attach,
+    /// A node copies a layer. No slot is taken; members only.
+    Copy,
+}
+
+/// How far a viewer is who seeks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Whether it has begun to watch already, served by another node.
+    pub started: bool,
+    /// The highest epoch it has heard of; 0 for none.
+    pub epoch: u64,
+    /// Played so far.
+    pub position: Span,
+    /// The size of its buffer.
+    pub buffer: Span,
+}
+
+/// Where a node is to be found, at which level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// Its name and address.
+    pub node: NodeAddress,
+    /// Its level.
+    pub level: Level,
+    /// When it started, in milliseconds of the Unix epoch by its own clock: of
+    /// two contacts of one node the later start is right.
+    pub since: u64,
 }
 
 /// A session, named by the node or proxy that granted it.
@@ -136,10 +257,16 @@ pub struct Opened {
     pub manifest_length: u64,
     /// BLAKE3 of the manifest.
     pub manifest_hash: Hash,
-    /// For each layer, who serves it, in the order to be tried.
+    /// For each layer, who serves it, in the order to be tried. Empty for
+    /// somebody who attached to a node that does not serve its Base.
     pub sources: Vec<LayerSources>,
-    /// The node that takes over if this one dies.
+    /// The node that takes over if this one dies, if there is one already.
     pub backup: Option<NodeAddress>,
+    /// Counts the nodes that have served the user; a later one is right.
+    pub epoch: u64,
+    /// Other nodes at which a search for service can begin, at most
+    /// [`MAX_SOURCES`].
+    pub doors: Vec<NodeAddress>,
 }
 
 /// Who serves a layer.
@@ -258,4 +385,16 @@ pub enum Refusal {
     /// A node or proxy whose certificate does not carry the name it claims.
     #[error("the certificate does not carry the name that was claimed")]
     Identity,
+    /// The node does not serve this viewer, or not yet.
+    #[error("this viewer is not served here")]
+    NotServing,
+    /// The viewer's token is not one of this cluster, or has expired.
+    #[error("the viewer's token is not valid here, or has expired")]
+    Token,
+    /// Only members of the cluster may ask for this.
+    #[error("only members of the cluster may ask for this")]
+    NotAllowed,
+    /// Only an origin publishes titles.
+    #[error("only an origin publishes titles")]
+    NotOrigin,
 }

@@ -134,7 +134,16 @@ impl Node {
             | Message::Agent(_)
             | Message::BackupIs { .. }
             | Message::DeliveryStart { .. }
-            | Message::StillServed { .. } => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::StillServed { .. }
+            | Message::Contacts(_)
+            | Message::Elsewhere { .. }
+            | Message::LayerAt { .. }
+            | Message::Position { .. }
+            | Message::Publish { .. }
+            | Message::Unpublish { .. }
+            | Message::Done { .. }
+            | Message::AskStatus
+            | Message::Status(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 
@@ -171,6 +180,8 @@ impl Node {
             manifest_hash,
             sources,
             backup: self.config.backup,
+            epoch: 0,
+            doors: Vec::new(),
         })
     }
 

@@ -171,7 +171,16 @@ impl Proxy {
             | Message::Agent(_)
             | Message::BackupIs { .. }
             | Message::DeliveryStart { .. }
-            | Message::StillServed { .. } => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::StillServed { .. }
+            | Message::Contacts(_)
+            | Message::Elsewhere { .. }
+            | Message::LayerAt { .. }
+            | Message::Position { .. }
+            | Message::Publish { .. }
+            | Message::Unpublish { .. }
+            | Message::Done { .. }
+            | Message::AskStatus
+            | Message::Status(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 
@@ -249,6 +258,8 @@ impl Proxy {
             manifest_hash,
             sources: Layer::first(quality.layers()).map(sources).collect(),
             backup: None,
+            epoch: 0,
+            doors: Vec::new(),
         })
     }
 

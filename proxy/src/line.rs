@@ -2,7 +2,7 @@
 
 use crate::upstream::UpstreamError;
 use media::{Quality, TitleName, TitleSummary};
-use protocol::{Message, Open, Opened, Refusal, SessionId};
+use protocol::{Message, Open, Opened, Refusal, SessionId, UserId, Visit};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Line {
             questions.opens.insert(request, answer);
             request
         };
-        let open = Open { request, title: title.clone(), quality: Quality(u8::MAX) };
+        let open = Open::new(request, title.clone(), Quality(u8::MAX), UserId(1), Visit::Attach);
         let sent = self.connection.send(Message::Open(open));
         let opened = match sent {
             Ok(()) => timeout(ANSWER, answered).await,
@@ -145,7 +145,16 @@ async fn listen(mut inbox: Inbox, questions: Arc<Mutex<Questions>>) {
             | Message::Agent(_)
             | Message::BackupIs { .. }
             | Message::DeliveryStart { .. }
-            | Message::StillServed { .. } => {}
+            | Message::StillServed { .. }
+            | Message::Contacts(_)
+            | Message::Elsewhere { .. }
+            | Message::LayerAt { .. }
+            | Message::Position { .. }
+            | Message::Publish { .. }
+            | Message::Unpublish { .. }
+            | Message::Done { .. }
+            | Message::AskStatus
+            | Message::Status(_) => {}
         }
     }
     let mut questions = lock(&questions);

@@ -197,6 +197,8 @@ fn answer(message: Message, title: &Title, layout: &OnceLock<Layout>) -> Option<
                 manifest_hash: Hash::of(&bytes),
                 sources: layout.sources.iter().filter(included).cloned().collect(),
                 backup: layout.backup,
+                epoch: 0,
+                doors: Vec::new(),
             }))
         }
         Message::Open(open) => Some(Message::Refused { request: open.request, why: Refusal::NoSuchTitle }),

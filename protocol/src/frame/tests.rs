@@ -2,11 +2,16 @@
 
 use super::*;
 use crate::message::{
-    ChunkRequest, Hello, LayerSources, NodeAddress, Open, Opened, PROTOCOL_VERSION, Refusal, Role, SessionId,
+    ChunkRequest, Contact, Hello, LayerSources, NodeAddress, Open, Opened, PROTOCOL_VERSION, Progress,
+    Refusal, Role, SessionId, Visit,
 };
 use crate::node::autonomy::agent::{AgentState, DiscoveryAgent, MAX_PATH, MAX_ROUTE, Note, Offer, Speaks};
-use crate::node::autonomy::{AgentMessage, DiscoveryKind, EntryKind, SearchId, UserId};
-use media::{ChunkId, Hash, Layer, Quality, Span, TitleSummary};
+use crate::node::autonomy::{AgentMessage, DiscoveryKind, EntryKind, Level, SearchId, Sla, UserId};
+use crate::status::{
+    EventLine, MAX_EVENTS, MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, Slots, TitleLine, Traffic,
+};
+use crate::token::{MAX_SIGNATURE_BYTES, Promise, SignedToken};
+use media::{ByteCount, ChunkId, Hash, Layer, Quality, Span, TitleSummary};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -35,6 +40,39 @@ fn opened() -> Opened {
         manifest_hash: Hash::from([7; 32]),
         sources: vec![LayerSources { layer: Layer::ENH1, nodes: vec![node("e1", 80)] }],
         backup: Some(node("b2", 81)),
+        epoch: 3,
+        doors: vec![node("b3", 82)],
+    }
+}
+
+fn open(visit: Visit) -> Open {
+    let promise = Promise { viewer: "v".parse().unwrap(), sla: Sla::Vip, top: Quality::GOLD, until: 8 };
+    let token = Some(SignedToken { promise, signature: vec![1, 2] });
+    let title = "film".parse().unwrap();
+    Open { request: 9, title, quality: Quality::SILVER, user: UserId(300), visit, token }
+}
+
+fn status() -> NodeStatus {
+    let title: media::TitleName = "film".parse().unwrap();
+    let (level, events) = (Level::BASE, vec![EventLine { ago: Span::from_nanos(3), event: "{}".into() }]);
+    NodeStatus {
+        peer: "b1".parse().unwrap(),
+        level,
+        up: Span::from_nanos(1),
+        draining: false,
+        titles: vec![TitleLine { title: title.clone(), layers: vec![Layer::BASE], size: ByteCount(9) }],
+        slots: Slots { capacity: 30, used: 1, ..Slots::default() },
+        sessions: 2,
+        neighbours: vec![NeighbourLine {
+            node: node("e1", 80),
+            level,
+            silent: Span::from_nanos(2),
+            dead: true,
+        }],
+        dead: vec!["e1".parse().unwrap()],
+        placements: vec![PlacementLine { title, layers: vec![(Layer::BASE, 1, 2)], wanted: 2 }],
+        traffic: Traffic { media: 5, signals: 6, agents: 7 },
+        events,
     }
 }
 
@@ -71,17 +109,20 @@ fn agent() -> DiscoveryAgent {
 /// One of each kind, with the bytes it has had since version 1.
 fn messages() -> Vec<(Message, String)> {
     let hello = Hello { version: PROTOCOL_VERSION, peer: "b-1".parse().unwrap(), role: Role::Node };
-    let open = Open { request: 9, title: "film".parse().unwrap(), quality: Quality::SILVER };
+    let user = UserId(7);
+    let at = |millis| Span::from_nanos(millis);
+    let progress = Progress { started: true, epoch: 1, position: at(5), buffer: at(4) };
     let refused = Message::Refused { request: 9, why: Refusal::Full };
     let seven = "07".repeat(32);
     vec![
         (Message::Hello(hello), "000103622d3101".into()),
         (Message::ListTitles, "01".into()),
         (Message::Titles(vec![summary()]), "02010466696c6d05800ad0050301".into()),
-        (Message::Open(open), "03090466696c6d02".into()),
+        (Message::Open(open(Visit::Seek(progress))), "03090466696c6d02ac020001010504010176010308020102".into()),
+        (Message::Open(Open { token: None, ..open(Visit::Attach) }), "03090466696c6d02ac020100".into()),
         (
             Message::Opened(opened()),
-            format!("04010203ac02{seven}010101026531007f0000015001026232007f00000151"),
+            format!("04010203ac02{seven}010101026531007f0000015001026232007f000001510301026233007f00000152"),
         ),
         (refused, "050904".into()),
         (Message::Close(SessionId(300)), "06ac02".into()),
@@ -103,6 +144,21 @@ fn messages() -> Vec<(Message, String)> {
             "0c070502".into(),
         ),
         (Message::StillServed { user: UserId(7), epoch: 2 }, "0d0702".into()),
+        (
+            Message::Contacts(vec![Contact { node: node("e1", 80), level: Level::ENH1, since: 300 }]),
+            "0e01026531007f000001500001ac02".into(),
+        ),
+        (Message::Elsewhere { request: 9, base: node("b2", 81), epoch: 1 }, "0f09026232007f0000015101".into()),
+        (Message::LayerAt { user, layer: Layer::ENH1, node: Some(node("e1", 80)), epoch: 1 }, "10070101026531007f0000015001".into()),
+        (Message::Position { user, position: at(5), buffer: at(4) }, "11070504".into()),
+        (
+            Message::Publish { request: 9, title: "film".parse().unwrap(), copies: 2, popularity: 1000 },
+            "12090466696c6d02e807".into(),
+        ),
+        (Message::Unpublish { request: 9, title: "film".parse().unwrap() }, "13090466696c6d".into()),
+        (Message::Done { request: 9 }, "1409".into()),
+        (Message::AskStatus, "15".into()),
+        (Message::Status(Box::new(status())), "1602623100000100010466696c6d0100091e01000000000000000201026531007f000001500000020101026531010466696c6d01000102020506070103027b7d".into()),
     ]
 }
 
@@ -139,6 +195,19 @@ fn bounds_hold_both_ways() {
     let body = postcard::to_stdvec(&Message::Opened(crowded)).unwrap();
     assert_eq!(decode::<Message>(&body), Err(FrameError::List));
 
+    let mut forged = open(Visit::Attach);
+    forged.token.as_mut().unwrap().signature = vec![0; MAX_SIGNATURE_BYTES + 1];
+    assert_eq!(encode(&Message::Open(forged)), Err(FrameError::List));
+    let contact = Contact { node: node("e1", 80), level: Level::ENH1, since: 1 };
+    assert_eq!(encode(&Message::Contacts(vec![contact; MAX_CONTACTS + 1])), Err(FrameError::List));
+    round_trip(&Message::Contacts(vec![contact; MAX_CONTACTS]));
+    let mut talkative = status();
+    talkative.events = vec![talkative.events[0].clone(); MAX_EVENTS + 1];
+    assert_eq!(encode(&Message::Status(Box::new(talkative))), Err(FrameError::List));
+    let mut full = status();
+    full.neighbours = vec![full.neighbours[0]; MAX_LINES];
+    round_trip(&Message::Status(Box::new(full)));
+
     let long = u32::try_from(MAX_STREAM_HEADER_BYTES).unwrap() + 1;
     let too_long = FrameError::TooLong { length: 1025, max: 1024 };
     assert_eq!(body_length::<StreamRequest>(long.to_be_bytes()), Err(too_long));
@@ -167,7 +236,7 @@ fn an_agent_carries_no_more_than_it_may() {
 #[test]
 fn nothing_stands_behind_a_message_and_nobody_has_a_bad_name() {
     assert_eq!(decode::<Message>(&[9, 0, 0]), Err(FrameError::Leftover(2)));
-    assert_eq!(decode::<Message>(&[14]), Err(FrameError::Malformed));
+    assert_eq!(decode::<Message>(&[23]), Err(FrameError::Malformed));
     // A title that would be a path out of the library.
     assert_eq!(decode::<StreamRequest>(&[0, 2, b'.', b'.']), Err(FrameError::Malformed));
     // A list that claims a billion entries in six bytes.
@@ -196,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bent_message_is_a_message_or_an_error(which in 0_usize..15, at in any::<prop::sample::Index>(), with: u8) {
+    fn a_bent_message_is_a_message_or_an_error(which in 0_usize..25, at in any::<prop::sample::Index>(), with: u8) {
         let (message, _) = messages().swap_remove(which);
         let mut body = encode(&message).unwrap()[LENGTH_BYTES..].to_vec();
         let at = at.index(body.len());

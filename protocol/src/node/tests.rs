@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::guests::GuestLimits;
-use crate::message::{ChunkRequest, SessionId};
+use crate::message::{ChunkRequest, SessionId, Visit};
+use crate::node::autonomy::UserId;
 use media::{ChunkId, Hash, Quality, Span, TitleSummary};
 use proptest::prelude::*;
 
@@ -51,7 +52,7 @@ impl Rig {
     }
 
     fn open(&mut self, link: u64, quality: Quality) -> Message {
-        let open = Open { request: 5, title: "film".parse().unwrap(), quality };
+        let open = Open::new(5, "film".parse().unwrap(), quality, UserId(1), Visit::Attach);
         self.say(link, Message::Open(open)).remove(0)
     }
 
@@ -117,6 +118,8 @@ fn a_viewer_learns_who_has_what_and_gets_base_here() {
             LayerSources { layer: Layer::ENH2, nodes: vec![] },
         ],
         backup: Some(at("base-2", 2)),
+        epoch: 0,
+        doors: Vec::new(),
     };
     assert_eq!(rig.open(1, Quality(8)), Message::Opened(opened));
     assert!(rig.ask(1, 9, Layer::BASE).is_ok());
@@ -161,7 +164,7 @@ fn every_no_has_its_name() {
     assert_eq!(rig.ask(1, 1, Layer::BASE), Err(Refusal::TooManyRequests));
     rig.input(Input::Answered { stream, outcome: Outcome::GivenUp });
     assert!(rig.ask(1, 1, Layer::BASE).is_ok());
-    let other = Open { request: 6, title: "other".parse().unwrap(), quality: Quality::GOLD };
+    let other = Open::new(6, "other".parse().unwrap(), Quality::GOLD, UserId(1), Visit::Attach);
     let none = Message::Refused { request: 6, why: Refusal::NoSuchTitle };
     assert_eq!(rig.say(2, Message::Open(other)), [none]);
     assert_eq!(rig.say(2, Message::Alive(1)), [], "nonsense is an event and nothing else");
@@ -221,7 +224,7 @@ fn any_input() -> impl Strategy<Value = Input> {
             Input::Asked { link, stream, request: StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1 }) }
         });
     let open = (link.clone(), 0_u8..5).prop_map(move |(link, quality)| {
-        let open = Open { request: 1, title: "film".parse().unwrap(), quality: Quality(quality) };
+        let open = Open::new(1, "film".parse().unwrap(), Quality(quality), UserId(1), Visit::Attach);
         Input::Heard { link, message: Message::Open(open) }
     });
     prop_oneof![

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::guests::GuestLimits;
-use crate::message::ChunkRequest;
+use crate::message::{ChunkRequest, Visit};
+use crate::node::autonomy::UserId;
 use media::{Hash, Quality, Span};
 
 const BRONZE: u64 = 1;
@@ -66,7 +67,7 @@ impl Rig {
     }
 
     fn open(&mut self, link: u64, quality: Quality) -> Vec<Output> {
-        let message = Message::Open(Open { request: 7, title: film(), quality });
+        let message = Message::Open(Open::new(7, film(), quality, UserId(1), Visit::Attach));
         self.input(Input::Heard { link: LinkId(link), message })
     }
 
@@ -211,7 +212,7 @@ fn a_title_nobody_watches_makes_room_for_another() {
     rig.input(Input::Learnt { title: film(), shape: Ok(shape()) });
     let news: TitleName = "news".parse().unwrap();
     let open = |title: &TitleName| {
-        let open = Open { request: 8, title: title.clone(), quality: Quality::GOLD };
+        let open = Open::new(8, title.clone(), Quality::GOLD, UserId(1), Visit::Attach);
         Input::Heard { link: LinkId(BRONZE), message: Message::Open(open) }
     };
     rig.input(open(&news));

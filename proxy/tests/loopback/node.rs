@@ -107,6 +107,8 @@ impl Script {
                     manifest_hash: Hash::of(&manifest),
                     sources: Layer::first(3).map(sources).collect(),
                     backup: None,
+                    epoch: 0,
+                    doors: Vec::new(),
                 }))
             }
             _ => None,

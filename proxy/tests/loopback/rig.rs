@@ -4,7 +4,7 @@ use crate::film;
 use crate::node::Node;
 use media::{ChunkId, Layer, Quality};
 use protocol::proxy::Event;
-use protocol::{ChunkRequest, Message, NodeAddress, Open, Opened, Refusal, StreamRequest};
+use protocol::{ChunkRequest, Message, NodeAddress, Open, Opened, Refusal, StreamRequest, UserId, Visit};
 use proxy::{ProxyConfig, Running, UpstreamFlag};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl Rig {
 impl Viewer {
     pub(crate) async fn open(&mut self, title: &str, quality: Quality) -> Result<Opened, Refusal> {
         let title = title.parse().unwrap();
-        self.connection.send(Message::Open(Open { request: 1, title, quality })).unwrap();
+        self.connection.send(Message::Open(Open::new(1, title, quality, UserId(1), Visit::Attach))).unwrap();
         match self.inbox.recv().await.unwrap() {
             Message::Opened(opened) => Ok(opened),
             Message::Refused { request: 1, why } => Err(why),

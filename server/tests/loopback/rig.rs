@@ -4,7 +4,7 @@ use crate::film;
 use media::library::Library;
 use media::{Layer, Manifest, Quality};
 use protocol::node::Event;
-use protocol::{Message, Open, Opened, Refusal, StreamRequest};
+use protocol::{Message, Open, Opened, Refusal, StreamRequest, UserId, Visit};
 use server::{Running, ServeConfig};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -66,7 +66,9 @@ impl Viewer {
 
     pub(crate) async fn open(&mut self, title: &str) -> Result<Opened, Refusal> {
         let title = title.parse().unwrap();
-        self.connection.send(Message::Open(Open { request: 1, title, quality: Quality::GOLD })).unwrap();
+        self.connection
+            .send(Message::Open(Open::new(1, title, Quality::GOLD, UserId(1), Visit::Attach)))
+            .unwrap();
         match self.inbox.recv().await.unwrap() {
             Message::Opened(opened) => Ok(opened),
             Message::Refused { request: 1, why } => Err(why),

@@ -5,7 +5,7 @@ use crate::bench::BenchError;
 use bytes::Bytes;
 use media::library::Library;
 use media::{ChunkId, Layer, Manifest, Quality, TitleName};
-use protocol::{ChunkRequest, Message, Open, PeerId, StreamRequest};
+use protocol::{ChunkRequest, Message, Open, PeerId, StreamRequest, UserId, Visit};
 use server::{Running, ServeConfig};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ async fn viewer(setup: &Setup, node: &Running) -> Result<Connection, BenchError>
     let endpoint = endpoint.map_err(failed("a viewer"))?;
     let dialled = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await;
     let (connection, mut inbox) = dialled.map_err(failed("a viewer"))?;
-    let open = Open { request: 1, title: setup.manifest.title.clone(), quality: Quality::GOLD };
+    let open = Open::new(1, setup.manifest.title.clone(), Quality::GOLD, UserId(1), Visit::Attach);
     connection.send(Message::Open(open)).map_err(failed("a viewer"))?;
     let answer = timeout(PATIENCE, inbox.recv()).await.map_err(failed("a session"))?;
     match answer.map_err(failed("a session"))? {
