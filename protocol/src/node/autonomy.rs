@@ -63,14 +63,18 @@ pub struct Autonomy {
     former: BTreeSet<(PeerId, UserId)>,
     store: Store,
     pushes: Pushes,
+    /// Whether it has said good-bye: it says no more then.
+    left: bool,
     outputs: VecDeque<AutonomyOutput>,
 }
 
 impl Autonomy {
     /// A node that knows nobody yet. `seed` decides when in a period it sends
-    /// its survival signals.
+    /// its survival signals, and with its upper half from where it counts its
+    /// searches and pushes: those of an earlier life must not be taken for them.
     pub fn new(now: Time, id: PeerId, level: Level, config: AutonomyConfig, seed: u64) -> Self {
         let bounds = (config.max_neighbours, config.max_nodes);
+        let count_from = u32::try_from(seed >> 32).unwrap_or(0);
         Self {
             id,
             level,
@@ -83,10 +87,11 @@ impl Autonomy {
             board: Board::default(),
             walks: discovery::Walks::default(),
             quests: BTreeMap::new(),
-            serial: 0,
+            serial: count_from,
             former: BTreeSet::new(),
             store: Store::default(),
-            pushes: Pushes::default(),
+            pushes: Pushes::counting_from(count_from),
+            left: false,
             outputs: VecDeque::new(),
         }
     }
@@ -106,6 +111,9 @@ impl Autonomy {
                 self.walks_without(now, peer);
             }
             AutonomyInput::Signals(on) => self.survival.switch(now, on),
+            AutonomyInput::Restarted { peer } => self.restarted(now, peer),
+            AutonomyInput::Leave => self.leave(now),
+            AutonomyInput::Attached { user } => self.viewer_attached(now, user),
             AutonomyInput::Heard { from, message, travel } => {
                 self.sign_of_life(now, from);
                 self.hear(now, from, message, travel);
@@ -184,7 +192,7 @@ impl Autonomy {
             AgentMessage::Granted { user, layer, node, epoch } => {
                 self.hear_granted(now, from, (user, layer), node, epoch);
             }
-            AgentMessage::NotGranted { user, layer } => self.hear_not_granted(user, layer),
+            AgentMessage::NotGranted { user, layer, why } => self.hear_not_granted(user, layer, why),
             AgentMessage::Adopt { user, base, epoch } => {
                 self.streams.adopt(user, base, epoch);
             }
@@ -213,6 +221,9 @@ impl Autonomy {
     }
 
     fn send(&mut self, to: PeerId, message: AgentMessage) {
+        if self.left {
+            return;
+        }
         self.output(AutonomyOutput::Send { to, message });
     }
 
@@ -322,9 +333,8 @@ impl Autonomy {
 
     /// Whether a layer of a title is stored here, whole.
     pub fn stores(&self, title: &TitleName, layer: Layer) -> bool {
-        self.level == Level::Origin
-            || (self.level == Level::Layer(layer)
-                && (self.config.assume_stored || self.store.has(title, layer)))
+        let of_level = self.level == Level::Origin || self.level == Level::Layer(layer);
+        of_level && (self.config.assume_stored || self.store.has(title, layer))
     }
 }
 

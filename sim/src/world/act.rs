@@ -236,7 +236,7 @@ impl World {
                     viewer.resume(now, site);
                 }
             }
-            ViewerNotice::Refused { layer } => {
+            ViewerNotice::Refused { layer, .. } => {
                 if let Some(viewer) = self.viewers.get_mut(user).filter(|_| layer == Layer::BASE) {
                     viewer.refused = true;
                 }

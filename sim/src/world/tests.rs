@@ -76,7 +76,9 @@ fn whoever_loses_its_node_gets_data_from_its_backup_and_a_new_backup() {
 
 #[test]
 fn a_node_that_stood_still_gives_up_who_was_taken_over() {
-    let mut world = world(WorldConfig { keep_log: true, ..WorldConfig::production() }, 30, 3);
+    let mut config = WorldConfig { keep_log: true, ..WorldConfig::production() };
+    config.autonomy.assume_stored = true;
+    let mut world = world(config, 30, 3);
     let still = world.viewers()[0].primary.unwrap();
     world.strike(Fault::Hang(still));
     world.run(Span::from_secs(5));

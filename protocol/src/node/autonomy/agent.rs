@@ -6,6 +6,7 @@
 use media::{ByteCount, Layer, Quality, Span, TitleName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::peer::PeerId;
@@ -51,6 +52,22 @@ impl Level {
     /// Base and Enh1 nodes.
     pub fn is_edge(self) -> bool {
         self == Self::BASE || self == Self::ENH1
+    }
+}
+
+/// A text that names no level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a level is `origin`, `base`, `enh1`, `enh2` and so on")]
+pub struct LevelError;
+
+impl FromStr for Level {
+    type Err = LevelError;
+
+    fn from_str(text: &str) -> Result<Self, LevelError> {
+        match text {
+            "origin" => Ok(Self::Origin),
+            _ => text.parse().map(Self::Layer).map_err(|_| LevelError),
+        }
     }
 }
 

@@ -23,6 +23,13 @@ pub enum AutonomyInput {
         /// The node.
         peer: PeerId,
     },
+    /// A neighbour has died and started anew, faster than its silence told.
+    Restarted {
+        /// The node.
+        peer: PeerId,
+    },
+    /// This node stops, in order: its backups take over now, and it says no more.
+    Leave,
     /// Whether survival signals are sent and awaited; at first they are.
     Signals(bool),
     /// A message came.
@@ -38,6 +45,12 @@ pub enum AutonomyInput {
     Arrive {
         /// The request.
         request: UserRequest,
+    },
+    /// A viewer came over to this node, which serves it: what it is to be told
+    /// is told here from now on.
+    Attached {
+        /// The user.
+        user: UserId,
     },
     /// A viewer reports; this renews its lease.
     Position {
@@ -207,6 +220,8 @@ pub enum ViewerNotice {
     Refused {
         /// The layer.
         layer: Layer,
+        /// Why the last node asked refused.
+        why: AdmissionRefusal,
     },
 }
 

@@ -74,12 +74,28 @@ impl Push {
 }
 
 impl Pushes {
+    pub(super) fn counting_from(serial: u32) -> Self {
+        Self { serial, ..Self::default() }
+    }
+
     pub(super) fn next(&self) -> Option<Time> {
         self.titles.values().filter_map(|push| push.check).min()
     }
 }
 
 impl Autonomy {
+    /// Origin: the titles published, with the copies wanted and, for each layer,
+    /// the whole copies and all with those on their way.
+    pub fn published(&self) -> impl Iterator<Item = (&TitleName, u16, Vec<(Layer, usize, usize)>)> {
+        self.pushes.titles.iter().map(|(title, push)| {
+            let line = |order: &LayerOrder| {
+                let (whole, all) = push.copies(order.layer);
+                (order.layer, whole, all)
+            };
+            (title, push.order.copies, push.order.layers.iter().map(line).collect())
+        })
+    }
+
     /// Titles and layers stored here, whole.
     pub fn stored(&self) -> impl Iterator<Item = (&TitleName, Layer)> {
         self.store.whole()
@@ -217,7 +233,7 @@ impl Autonomy {
 
     /// A layer is here, whole: it is announced now, and served from now on.
     pub(super) fn layer_stored(&mut self, title: TitleName, layer: Layer, size: ByteCount) {
-        if self.level != Level::Layer(layer) {
+        if self.level != Level::Layer(layer) && self.level != Level::Origin {
             return self.event(AutonomyEvent::Rejected { from: self.id, why: RejectedWhy::WrongLevel });
         }
         let key = (title.clone(), layer);

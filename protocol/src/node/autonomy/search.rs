@@ -39,6 +39,15 @@ impl Autonomy {
         self.pull(now, info, self.id);
     }
 
+    /// A viewer has come over to the node that serves it: what is found for it
+    /// is told here from now on.
+    pub(super) fn viewer_attached(&mut self, now: Time, user: UserId) {
+        let id = self.id;
+        if let Some(record) = self.records.get_mut(user) {
+            (record.entry, record.heard) = (id, now);
+        }
+    }
+
     /// Sends a user's agent off from this node.
     pub(super) fn pull(&mut self, now: Time, info: UserInfo, entry: PeerId) {
         let known = [Known { hops: 0, node: self.id, visited: false }].into();
@@ -64,8 +73,10 @@ impl Autonomy {
         for place in known.iter_mut().filter(|place| place.node == self.id) {
             place.visited = true;
         }
+        let mut why = AdmissionRefusal::NotStored;
         while self.level == Level::Origin || self.level == Level::Layer(agent.layer) {
-            if self.grant(now, &agent).is_err() {
+            if let Err(refusal) = self.grant(now, &agent) {
+                why = refusal;
                 break;
             }
             if agent.layer == Layer::BASE {
@@ -79,7 +90,7 @@ impl Autonomy {
             // The next layer is looked for from here.
             known = vec![Known { hops: 0, node: self.id, visited: true }];
         }
-        self.move_on(agent, known);
+        self.move_on(agent, known, why);
     }
 
     fn grant(&mut self, now: Time, agent: &SearchAgent) -> Result<(), AdmissionRefusal> {
@@ -132,7 +143,8 @@ impl Autonomy {
     }
 
     /// To the nearest node not asked yet; when there is none, up to the origin.
-    fn move_on(&mut self, mut agent: SearchAgent, mut known: Vec<Known>) {
+    /// Where there is no way on, the user is told `why` this node refused.
+    fn move_on(&mut self, mut agent: SearchAgent, mut known: Vec<Known>, why: AdmissionRefusal) {
         if !agent.ascending {
             self.draw_map(&agent, &mut known);
             let next = known.iter().find(|place| !place.visited && !self.survival.is_dead(place.node));
@@ -145,7 +157,7 @@ impl Autonomy {
         agent.known = known.into();
         match self.inward() {
             Some(next) => self.send(next, AgentMessage::Search(agent)),
-            None => self.not_granted(&agent),
+            None => self.not_granted(&agent, why),
         }
     }
 
@@ -180,11 +192,11 @@ impl Autonomy {
         further.min_by_key(|(peer, n)| (n.level, n.travel, *peer)).map(|(peer, _)| peer)
     }
 
-    fn not_granted(&mut self, agent: &SearchAgent) {
+    fn not_granted(&mut self, agent: &SearchAgent, why: AdmissionRefusal) {
         let (user, layer) = (agent.info.user, agent.layer);
         self.event(AutonomyEvent::NotServed { user, layer });
         let to = agent.base.unwrap_or(agent.entry);
-        let message = AgentMessage::NotGranted { user, layer };
+        let message = AgentMessage::NotGranted { user, layer, why };
         self.send_or_hear(to, message);
     }
 
@@ -233,12 +245,12 @@ impl Autonomy {
     }
 
     /// Nobody can serve a layer: as `hear_granted`.
-    pub(super) fn hear_not_granted(&mut self, user: UserId, layer: Layer) {
+    pub(super) fn hear_not_granted(&mut self, user: UserId, layer: Layer, why: AdmissionRefusal) {
         let entry = self.records.get(user).map(|record| record.entry);
         if let Some(entry) = entry.filter(|entry| *entry != self.id) {
-            self.send(entry, AgentMessage::NotGranted { user, layer });
+            self.send(entry, AgentMessage::NotGranted { user, layer, why });
         } else {
-            let notice = ViewerNotice::Refused { layer };
+            let notice = ViewerNotice::Refused { layer, why };
             self.output(AutonomyOutput::TellViewer { user, notice });
         }
     }
@@ -258,7 +270,7 @@ impl Autonomy {
         let (entry, base) = (record.entry, Some(self.id));
         let known = vec![Known { hops: 0, node: self.id, visited: true }];
         let agent = SearchAgent { info, entry, base, layer, ascending: false, known: [].into() };
-        self.move_on(agent, known);
+        self.move_on(agent, known, AdmissionRefusal::NotStored);
     }
 
     /// A node has joined or returned: layers that nobody could serve are looked

@@ -9,7 +9,7 @@ use super::record::TakenFrom;
 use super::reservation::Row;
 use super::talk::{AgentMessage, Standing};
 use crate::peer::PeerId;
-use media::{Layer, Time};
+use media::{Layer, Span, Time};
 
 impl Autonomy {
     /// Neighbours that fell silent.
@@ -68,6 +68,30 @@ impl Autonomy {
                 self.node_returned(now, said.node);
             }
         }
+    }
+
+    /// A neighbour began anew before its silence told of its end: what it knew is
+    /// gone, as after any other death.
+    pub(super) fn restarted(&mut self, now: Time, node: PeerId) {
+        if self.survival.is_dead(node) {
+            return;
+        }
+        if let Some(standing) = self.survival.judge(node, self.id, true) {
+            self.event(AutonomyEvent::Detected { node, silent: Span::ZERO });
+            self.flood(&AgentMessage::FailureDetected(standing), None);
+            self.node_died(now, standing);
+        }
+        self.sign_of_life(now, node);
+    }
+
+    /// This node stops. It tells its neighbours so in the words of its death, so
+    /// that whoever backs its users up takes over before they miss it.
+    pub(super) fn leave(&mut self, now: Time) {
+        if let Some(standing) = self.survival.judge(self.id, self.id, true) {
+            self.flood(&AgentMessage::FailureDetected(standing), None);
+        }
+        self.survival.switch(now, false);
+        self.left = true;
     }
 
     fn node_died(&mut self, now: Time, said: Standing) {

@@ -115,6 +115,8 @@ pub enum AgentMessage {
         user: UserId,
         /// The layer; for Base the user is not served at all.
         layer: Layer,
+        /// Why the last node asked refused.
+        why: AdmissionRefusal,
     },
     /// A backup has taken over: "the enhancements you serve are now mine to end".
     Adopt {

@@ -26,6 +26,9 @@ fn film(copies: u16) -> PlacementOrder {
 
 /// Publishes, and lets every node that fetches have what it wants.
 fn publish(rig: &mut Rig, copies: u16) {
+    for LayerOrder { layer, size, .. } in film(copies).layers.iter().copied() {
+        rig.put(peer("o"), AutonomyInput::Stored { title: film(copies).title, layer, size });
+    }
     rig.put(peer("o"), AutonomyInput::Publish(film(copies)));
     settle(rig);
 }
@@ -44,8 +47,9 @@ fn settle(rig: &mut Rig) {
     }
 }
 
+/// The nodes that were given the layer.
 fn holders(rig: &Rig, layer: Layer) -> Vec<&str> {
-    let has = |node: &Autonomy| node.stored().any(|(_, of)| of == layer);
+    let has = |node: &Autonomy| node.level() != Level::Origin && node.stored().any(|(_, of)| of == layer);
     rig.nodes.iter().filter(|(_, node)| has(node)).map(|(name, _)| name.as_str()).collect()
 }
 

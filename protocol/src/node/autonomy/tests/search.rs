@@ -78,7 +78,7 @@ fn who_cannot_be_served_at_all_is_told_so_at_once() {
     rig.configure("o", |config| config.origin_capacity = 0);
     rig.ask("b1", request(1, Quality::BRONZE));
     rig.run(secs(5));
-    let notice = ViewerNotice::Refused { layer: Layer::BASE };
+    let notice = ViewerNotice::Refused { layer: Layer::BASE, why: AdmissionRefusal::Full };
     let told = AutonomyOutput::TellViewer { user: UserId(1), notice };
     assert!(rig.log.iter().any(|(_, name, output)| *name == peer("b1") && *output == told));
 }
