@@ -96,9 +96,10 @@ impl Autonomy {
         })
     }
 
-    /// Titles and layers stored here, whole.
+    /// Titles and layers placed here, whole. What an origin has of its own was not
+    /// placed.
     pub fn stored(&self) -> impl Iterator<Item = (&TitleName, Layer)> {
-        self.store.whole()
+        self.store.whole().filter(|_| self.level != Level::Origin)
     }
 
     /// Origin: spreads a title, or spreads it anew.

@@ -49,7 +49,7 @@ fn settle(rig: &mut Rig) {
 
 /// The nodes that were given the layer.
 fn holders(rig: &Rig, layer: Layer) -> Vec<&str> {
-    let has = |node: &Autonomy| node.level() != Level::Origin && node.stored().any(|(_, of)| of == layer);
+    let has = |node: &Autonomy| node.stored().any(|(_, of)| of == layer);
     rig.nodes.iter().filter(|(_, node)| has(node)).map(|(name, _)| name.as_str()).collect()
 }
 
