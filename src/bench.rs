@@ -68,6 +68,8 @@ enum What {
     },
     /// Serving chunks of 200 KB to 50 connections against bare QUIC
     Serve,
+    /// The simulator: events a second, a network of 1600 users, memory
+    Sim,
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
@@ -97,6 +99,7 @@ pub(crate) fn run(args: Args) -> Outcome {
                 running::block_on(async { Ok(serve::run(&serve::Options::default(), &mut say).await?) })?;
             tell(&report, json)
         }
+        What::Sim => tell(&lab::bench::sim::run(&lab::bench::sim::Options::default(), &mut say)?, json),
     }
 }
 

@@ -18,8 +18,10 @@ Examples:
   lamina demo                         the sample film, without a window
   lamina demo --window                the same, to be watched
   lamina demo --video film.mp4        your own film (its first minute)
-Starts seven processes on loopback, plays gold directly and bronze through a proxy,
-kills nodes at 8, 14 and 30 s, and ends with what was measured.")]
+Starts an origin, 8 Base, 4 Enh1 and 2 Enh2 nodes and a proxy on loopback, each a process
+that knows one other address. Plays gold to a VIP, silver to a normal viewer and bronze to
+another one through the proxy, kills nodes at 8, 14 and 30 s, and ends with what was
+measured.")]
 pub(crate) struct Args {
     /// A film of your own; encoded once, then kept in the cache
     #[arg(long, value_name = "FILM")]
@@ -128,7 +130,11 @@ fn tell(options: &DemoOptions, outcome: &DemoOutcome, json: bool) -> Outcome {
     } else {
         out!(
             "\n{}",
-            lab::demo::table(&[("gold, direct", &outcome.gold), ("bronze, by proxy", &outcome.bronze)])
+            lab::demo::table(&[
+                ("gold, a VIP", &outcome.gold),
+                ("silver", &outcome.silver),
+                ("bronze, by proxy", &outcome.bronze)
+            ])
         );
         for kill in &outcome.gold.kills {
             outln!(
@@ -140,7 +146,7 @@ fn tell(options: &DemoOptions, outcome: &DemoOutcome, json: bool) -> Outcome {
         }
     }
     eprintln!("\nreport.json, chart.svg and sheet.png are in {}", options.report.display());
-    let held = [&outcome.gold, &outcome.bronze]
+    let held = [&outcome.gold, &outcome.silver, &outcome.bronze]
         .iter()
         .all(|seen| seen.freezes.count == 0 && seen.hash_mismatches.is_empty());
     Ok(if held { DONE } else { CHECK_FAILED })

@@ -11,15 +11,19 @@ mod demo;
 mod doctor;
 mod door;
 mod encode;
+mod figure;
 mod inspect;
 mod keys;
 mod logging;
+mod operator;
 mod play;
 mod progress;
 mod proxy;
+mod publish;
 mod running;
 mod serve;
 mod simulate;
+mod status;
 mod titles;
 mod up;
 mod verify;
@@ -65,12 +69,20 @@ enum Command {
     Serve(serve::Args),
     /// Serve other nodes' titles through a cache, filtered per client
     Proxy(proxy::Args),
-    /// Make the certificates of a cluster
+    /// Spread a title over the nodes
+    Publish(publish::Args),
+    /// Delete a title on all nodes but the origin
+    Unpublish(publish::TakeBack),
+    /// Show how a node stands
+    Status(status::Args),
+    /// Make the certificates of a cluster, and what viewers are promised
     Keys(keys::Args),
     /// Check that this machine has what Lamina needs
     Doctor(doctor::Args),
     /// Run the network's machines under virtual time: chaos
     Simulate(simulate::Args),
+    /// Draw the published evaluations anew, with a verdict for each claim
+    Figure(figure::Args),
     /// Measure against a yardstick: rate, combine, encode, serve
     Bench(bench::Args),
 }
@@ -88,9 +100,13 @@ fn main() -> ExitCode {
         Command::Titles(args) => titles::run(&args),
         Command::Serve(args) => serve::run(args),
         Command::Proxy(args) => proxy::run(args),
+        Command::Publish(args) => publish::run(&args),
+        Command::Unpublish(args) => publish::take_back(&args),
+        Command::Status(args) => status::run(&args),
         Command::Keys(args) => keys::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Simulate(args) => Ok(simulate::run(&args)),
+        Command::Figure(args) => figure::run(&args),
         Command::Bench(args) => bench::run(args),
     })
 }

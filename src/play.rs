@@ -1,10 +1,11 @@
 //! `lamina play`: a title on screen, or just measured.
 
 use crate::door::{DONE, HintExt, Outcome, refuse};
-use crate::{address, encode, running, titles};
+use crate::{address, encode, keys, running, titles};
 use anyhow::Context as _;
 use media::{Quality, Span, TitleName};
 use player::{Command, PlayError, PlayOptions, PlayReport, PlayerEvent, SinkKind};
+use protocol::player::Own;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 Examples:
   lamina play lamina://127.0.0.1:4460/film --keys keys
   lamina play lamina://127.0.0.1:4460/film --keys keys --headless --report out
+  lamina play lamina://127.0.0.1:4460/film --key anna.lamina-key
 In the window: space pauses, left and right seek, up and down (or b, s, g) change the
 quality, + and - wind at 2x to 16x, q ends.")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -50,6 +52,18 @@ pub(crate) struct Args {
     /// The folder with ca.pem [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+    /// What this viewer was promised: a file made by `lamina keys viewer`
+    #[arg(long, value_name = "FILE", conflicts_with = "keys")]
+    key: Option<PathBuf>,
+    /// Leave it to the network to find other nodes when one dies
+    #[arg(long)]
+    wait_for_network: bool,
+    /// Ask no second node for what is late
+    #[arg(long)]
+    no_hedge: bool,
+    /// Do not look for service again when nobody serves any more
+    #[arg(long)]
+    no_repull: bool,
     /// Print events and the report as lines of JSON
     #[arg(long)]
     json: bool,
@@ -57,8 +71,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Outcome {
     let json = args.json;
+    let promised_nothing = args.key.is_none();
     let options = options(args)?;
     player::init().context("GStreamer cannot be started").hint("lamina doctor says what to install")?;
+    if promised_nothing && !json {
+        eprintln!("hint: without --key this viewer is a normal one; `lamina keys viewer` makes a key");
+    }
     let title = options.title.clone();
     let report = running::block_on(async move {
         let (commands, asked) = mpsc::channel(16);
@@ -85,7 +103,10 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 fn options(args: Args) -> anyhow::Result<PlayOptions> {
     let (host, title) = address::parse_title_url(&args.url)?;
-    let authority = titles::authority(args.keys)?;
+    let (authority, token) = match &args.key {
+        Some(path) => keys::viewer_key(path).map(|(authority, token)| (authority, Some(token)))?,
+        None => (titles::authority(args.keys)?, None),
+    };
     let window = args.window || (!args.headless && std::env::var_os("DISPLAY").is_some());
     if args.window && std::env::var_os("DISPLAY").is_none() {
         return refuse("there is no display for a window", "--headless plays without one");
@@ -94,6 +115,7 @@ fn options(args: Args) -> anyhow::Result<PlayOptions> {
     for also in &args.also {
         options.addresses.push((None, address::resolve(also)?));
     }
+    options.token = token;
     options.quality = args.quality;
     options.buffer = args.buffer;
     options.sink = if window { SinkKind::Window } else { SinkKind::Headless };
@@ -101,6 +123,8 @@ fn options(args: Args) -> anyhow::Result<PlayOptions> {
     options.start = args.start;
     options.limit = args.limit;
     options.report_dir = args.report;
+    let own = !args.wait_for_network;
+    options.own = Own { failover: own, hedge: own && !args.no_hedge, repull: own && !args.no_repull };
     options.seed = u64::from(std::process::id());
     Ok(options)
 }

@@ -3,9 +3,9 @@
 use crate::door::{DONE, HintExt, Outcome};
 use crate::running;
 use anyhow::Context as _;
-use protocol::{NodeAddress, PeerId};
+use protocol::PeerId;
 use serde::de::DeserializeOwned;
-use server::{LayerName, LayerSource, Level, ServeConfig, StartError};
+use server::{ConfigError, DoorName, LayerName, LevelName, NodeName, ServeConfig, StartError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use transport::{EndpointError, KeysError};
@@ -14,8 +14,11 @@ use transport::{EndpointError, KeysError};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  lamina serve --level origin --library library
-  lamina serve --config base-1.toml --listen 127.0.0.1:4461
+  lamina serve --level origin --library library --publish
+  lamina serve --level base --peer base-1 --join 127.0.0.1:4460 --listen 127.0.0.1:4461 --library base-1
+  lamina serve --config base-1.toml
+A node needs its level, one address of the network and a folder; it finds its neighbours,
+and what it is to store is given to it.
 Prints one line of JSON with its address when it is ready. SIGTERM drains it: no new
 sessions, open requests are finished, viewers are told to ask others.")]
 pub(crate) struct Args {
@@ -33,22 +36,29 @@ pub(crate) struct Args {
     advertise: Option<SocketAddr>,
     /// origin, base, enh1, enh2 and so on [default: origin]
     #[arg(long)]
-    level: Option<Level>,
+    level: Option<LevelName>,
     /// The folder with the titles [default: library]
     #[arg(long, value_name = "DIR")]
     library: Option<PathBuf>,
     /// The layers given to others [default: those of the level]
     #[arg(long, value_delimiter = ',', value_name = "LAYERS")]
     offer: Option<Vec<LayerName>>,
-    /// How many sessions there may be [default: 200]
-    #[arg(long, value_name = "SESSIONS")]
-    capacity: Option<usize>,
-    /// Who serves a layer, in the order to be asked (repeat)
-    #[arg(long, value_name = "LAYER=NAME@ADDRESS:PORT")]
-    source: Vec<LayerSource>,
-    /// The node that takes over if this one dies
+    /// A node of the network to join; one is enough (repeat for more)
+    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
+    join: Vec<DoorName>,
+    /// A neighbour, if the node is not to choose its own (repeat)
     #[arg(long, value_name = "NAME@ADDRESS:PORT")]
-    backup: Option<NodeAddress>,
+    neighbour: Vec<NodeName>,
+    /// Origin: publish every title, with so many copies at each level
+    /// [0, or no number: one on every node that is willing]
+    #[arg(long, value_name = "COPIES", num_args = 0..=1, default_missing_value = "0")]
+    publish: Option<u16>,
+    /// How many deliveries there may be at once [default: 200; origin 1000]
+    #[arg(long, value_name = "DELIVERIES")]
+    capacity: Option<u32>,
+    /// Bytes of titles that are stored at most [default: 100 GB]
+    #[arg(long, value_name = "BYTES")]
+    storage: Option<u64>,
     /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
@@ -88,11 +98,15 @@ fn settings(args: Args) -> anyhow::Result<ServeConfig> {
     set(&mut config.level, args.level);
     set(&mut config.library, args.library);
     set(&mut config.offer, args.offer.map(Some));
-    set(&mut config.capacity, args.capacity);
-    set(&mut config.backup, args.backup.map(Some));
+    set(&mut config.capacity, args.capacity.map(Some));
+    set(&mut config.publish, args.publish.map(Some));
+    set(&mut config.storage, args.storage);
     set(&mut config.keys, args.keys.map(Some));
-    if !args.source.is_empty() {
-        config.sources = args.source;
+    if !args.join.is_empty() {
+        config.join = args.join;
+    }
+    if !args.neighbour.is_empty() {
+        config.neighbours = args.neighbour;
     }
     Ok(config)
 }
@@ -130,6 +144,8 @@ fn explain(error: StartError) -> Outcome {
         StartError::Keys(error) => keys_hint(error),
         StartError::Store(_) => "--library DIR names a folder of titles; `lamina encode` fills one",
         StartError::Endpoint(error) => endpoint_hint(error),
+        StartError::Config(ConfigError::Nowhere(_)) => "--advertise ADDRESS:PORT says where others find it",
+        StartError::Config(ConfigError::Signals { .. }) => "`dead_ms` must be longer than `signal_ms`",
         _ => return Err(error.into()),
     };
     Err(error).context("the node cannot start").hint(hint)

@@ -5,7 +5,7 @@ use crate::{address, cache, encode, running};
 use anyhow::Context as _;
 use codec::Preset;
 use encoder::{EncodeOptions, Metrics};
-use lab::stage::{Stage, StagePlan};
+use lab::stage::{Size, Stage, StagePlan};
 use media::TitleName;
 use media::library::{Library, TitleFolder};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,9 @@ async fn network(program: PathBuf, library: PathBuf, titles: Vec<TitleName>, lay
         library,
         titles: titles.clone(),
         layers,
+        size: Size::SMALL,
         origin_has_top: true,
+        arguments: Vec::new(),
     };
     let stage =
         Stage::start(&plan).await.context("the network cannot be set up").hint("see `lamina doctor`")?;

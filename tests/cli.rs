@@ -34,8 +34,22 @@ fn entries(folder: &Path) -> Vec<String> {
 fn every_command_has_help_with_an_example() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
-        "demo", "up", "encode", "verify", "inspect", "play", "titles", "serve", "proxy", "keys", "doctor",
-        "simulate", "bench",
+        "demo",
+        "up",
+        "encode",
+        "verify",
+        "inspect",
+        "play",
+        "titles",
+        "serve",
+        "proxy",
+        "keys",
+        "doctor",
+        "simulate",
+        "bench",
+        "publish",
+        "unpublish",
+        "status",
     ];
     for command in commands {
         let output = lamina(&[command, "--help"], folder.path());

@@ -42,8 +42,13 @@ fn the_demonstration_keeps_its_promises() {
 
     let gold = PlayReport::read(&report.join("report.json")).unwrap();
     assert_eq!(gold.freezes.count, 0, "{:?}", gold.freezes);
+    // Which nodes serve is the network's doing: two of the topmost level, then
+    // whoever served Base.
     let killed: Vec<&str> = gold.kills.iter().map(|kill| kill.node.as_str()).collect();
-    assert_eq!(killed, ["enh2-1", "enh2-2", "base-1"]);
+    assert_eq!(killed.len(), 3, "{killed:?}");
+    assert!(killed[0].starts_with("enh2-") && killed[1].starts_with("enh2-") && killed[0] != killed[1]);
+    let base: Vec<_> = gold.failovers.iter().filter(|failover| failover.layer == "base").collect();
+    assert_eq!(base.iter().map(|failover| failover.node.as_str()).collect::<Vec<_>>(), [killed[2]]);
     assert!(gold.kills.iter().all(|kill| kill.buffer_s > 0.5 && kill.buffer_s <= 4.0), "{:?}", gold.kills);
     let steps: Vec<(&str, &str)> =
         gold.transitions.iter().map(|step| (step.from.as_str(), step.to.as_str())).collect();
@@ -54,6 +59,8 @@ fn the_demonstration_keeps_its_promises() {
     assert_eq!(gold.hash_mismatches, []);
     assert!(gold.blocks_checked >= 45, "{} blocks checked", gold.blocks_checked);
 
+    let silver = PlayReport::read(&report.join("silver/report.json")).unwrap();
+    assert_eq!((silver.freezes.count, silver.hash_mismatches.len()), (0, 0), "{:?}", silver.freezes);
     let bronze = PlayReport::read(&report.join("bronze/report.json")).unwrap();
     assert_eq!(bronze.freezes.count, 0, "{:?}", bronze.freezes);
     let layers: Vec<&str> =
@@ -72,8 +79,8 @@ fn ctrl_c_leaves_nothing_running() {
     let report = folder.path().join("R");
     let mut running = demo(folder.path()).arg("--report").arg(&report).stderr(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_mins(4);
-    // Seven nodes, each started with a folder below ours; the film may have to be encoded first.
-    while left_running(&marker).iter().filter(|line| line.contains("--exit-with-parent")).count() < 7 {
+    // 16 processes, each started with a folder below ours; the film may have to be encoded first.
+    while left_running(&marker).iter().filter(|line| line.contains("--exit-with-parent")).count() < 16 {
         assert!(Instant::now() < deadline, "the network does not start");
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -9,15 +9,22 @@
 
 mod support;
 
+use server::ServeConfig;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{LAMINA, Node, film, said};
 
+/// Where a node or proxy listens if nothing else is said.
+const DEFAULTS: [(&str, &str); 2] = [("serve", "127.0.0.1:4460"), ("proxy", "127.0.0.1:4470")];
+
+fn text(page: &str) -> String {
+    fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap()
+}
+
 /// Lines in `sh` blocks of a document, continued lines joined, comments left out.
 fn commands(page: &str) -> Vec<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(page);
-    let text = fs::read_to_string(path).unwrap();
+    let text = text(page);
     let mut lines = Vec::new();
     let mut inside = false;
     let mut open = String::new();
@@ -39,14 +46,18 @@ fn commands(page: &str) -> Vec<String> {
 /// networks that earlier commands started.
 struct Reader {
     folder: tempfile::TempDir,
-    nodes: Vec<Node>,
+    /// With the address that stands in the document.
+    nodes: Vec<(String, Node)>,
     network: Option<Network>,
 }
 
 struct Network {
     child: std::process::Child,
-    url: String,
+    /// The first address that it printed.
+    host: String,
     keys: String,
+    /// Whoever prints to nobody ends.
+    _said: std::io::BufReader<std::process::ChildStdout>,
 }
 
 impl Drop for Network {
@@ -82,60 +93,49 @@ impl Reader {
     }
 
     fn lamina(&mut self, words: &[&str]) {
-        let words = self.here(words);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            [command @ ("serve" | "proxy"), flags @ ..] => {
-                // Addresses stand in the document; a free port is taken instead.
-                let listen = flags.iter().position(|flag| *flag == "--listen").unwrap();
-                let flags = [&flags[..listen], &flags[listen + 2..]].concat();
-                if let Some(library) = flags.iter().position(|flag| *flag == "--library") {
-                    self.fill(flags[library + 1]);
-                }
-                let node = Node::start_as(command, self.path(), &flags);
-                self.nodes.push(node);
-            }
+        match words {
+            [command @ ("serve" | "proxy"), flags @ ..] => self.start(command, flags),
             words => {
-                let output = Command::new(LAMINA).args(words).current_dir(self.path()).output().unwrap();
+                let words = self.here(words);
+                let output = Command::new(LAMINA).args(&words).current_dir(self.path()).output().unwrap();
                 assert_eq!(output.status.code(), Some(0), "{words:?}: {}", said(&output));
             }
         }
     }
 
-    /// The node of a document has its titles already.
-    fn fill(&self, library: &str) {
-        let to = self.path().join(library);
-        if !to.exists() {
-            let copied =
-                Command::new("cp").args(["-r", "library"]).arg(&to).current_dir(self.path()).status();
-            assert!(copied.unwrap().success());
-        }
+    /// Addresses stand in the document; a free port is taken instead.
+    fn start(&mut self, command: &str, flags: &[&str]) {
+        let (written, flags) = match flags.iter().position(|flag| *flag == "--listen") {
+            Some(at) => (flags[at + 1], [&flags[..at], &flags[at + 2..]].concat()),
+            None => (DEFAULTS.iter().find(|(of, _)| *of == command).unwrap().1, flags.to_vec()),
+        };
+        let flags = self.here(&flags);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let node = Node::start_as(command, self.path(), &flags);
+        self.nodes.push((written.to_owned(), node));
     }
 
     /// Puts what a reader would put: the address and keys that were printed.
     fn here(&self, words: &[&str]) -> Vec<String> {
-        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let node = self.nodes.first().map(|node| node.address.clone());
-        let (url, keys) = match &self.network {
-            Some(network) => (network.url.clone(), network.keys.clone()),
-            None => (
-                node.map(|address| format!("lamina://{address}/film")).unwrap_or_default(),
-                "keys".to_owned(),
-            ),
+        let put = |word: &&str| match (*word, &self.network) {
+            ("KEYS", Some(network)) => network.keys.clone(),
+            ("--window", _) => "--headless".to_owned(),
+            (word, _) => self.with_address(word),
         };
-        let host = url.trim_start_matches("lamina://").trim_end_matches("/film").to_owned();
-        for word in &mut words {
-            match word.as_str() {
-                "KEYS" => word.clone_from(&keys),
-                "--window" => "--headless".clone_into(word),
-                text if text.starts_with("lamina://") => word.clone_from(&url),
-                _ => (),
-            }
-        }
-        if words.first().is_some_and(|command| command == "titles") {
-            words[1] = host;
-        }
-        words
+        words.iter().map(put).collect()
+    }
+
+    /// The word with the address in it, if there is one, replaced by that of the
+    /// node which was to listen there, or of the network that chose its own.
+    fn with_address(&self, word: &str) -> String {
+        let Some(at) = word.find("127.0.0.1:") else { return word.to_owned() };
+        let (before, rest) = word.split_at(at);
+        let ends = rest.find(['/', ',']).unwrap_or(rest.len());
+        let (written, after) = rest.split_at(ends);
+        let node = self.nodes.iter().rev().find(|(of, _)| of == written).map(|(_, node)| &node.address);
+        let network = self.network.as_ref().map(|network| &network.host);
+        let real = node.or(network).unwrap_or_else(|| panic!("nobody listens at {written}"));
+        format!("{before}{real}{after}")
     }
 
     fn up(&mut self, words: &[&str]) {
@@ -149,10 +149,12 @@ impl Reader {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["lamina", "play", url, "--keys", keys] = words.as_slice() else { panic!("{line}") };
-        self.network = Some(Network { child, url: (*url).to_owned(), keys: (*keys).to_owned() });
+        let host = url.trim_start_matches("lamina://").trim_end_matches("/film").to_owned();
+        self.network = Some(Network { child, host, keys: (*keys).to_owned(), _said: said });
     }
 }
 
@@ -173,4 +175,20 @@ fn the_readme_is_true() {
 #[test]
 fn the_operating_guide_is_true() {
     read("docs/operating.md");
+}
+
+#[test]
+fn the_settings_in_the_operating_guide_are_those_of_a_node() {
+    let text = text("docs/operating.md");
+    let files: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(!files.is_empty(), "the guide shows no file of settings");
+    for file in files {
+        let config: ServeConfig = toml::from_str(file).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        config.check().unwrap();
+    }
+    let settings = serde_json::to_value(ServeConfig::default()).unwrap();
+    for setting in settings.as_object().unwrap().keys() {
+        assert!(text.contains(&format!("| `{setting}` |")), "the guide says nothing of `{setting}`");
+    }
 }

@@ -194,13 +194,43 @@ fn each_name_in_the_glossary_exists() {
 
 #[test]
 fn the_map_names_only_files_that_exist() {
-    for page in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
+    let pages = ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/protocol.md", "docs/operating.md"];
+    for page in pages {
         let text = fs::read_to_string(root().join(page)).unwrap();
         for name in text.split('`').skip(1).step_by(2) {
             let is_file = [".rs", ".md", ".toml"].iter().any(|ending| name.ends_with(ending));
             if is_file && name.contains('/') && !name.contains(['*', ' ', '$', '~', '<']) {
                 assert!(root().join(name).exists(), "{page} speaks of {name}, which is not there");
             }
+        }
+    }
+}
+
+/// The variants of an enum, as its file lists them.
+fn variants(file: &str, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(file)).unwrap();
+    let body = text.split(&format!("pub enum {name} {{\n")).nth(1).expect(name);
+    let body = body.split("\n}").next().unwrap();
+    let lines = body.lines().filter_map(|line| line.strip_prefix("    "));
+    let named = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
+    named.map(|line| line.split([',', '(', ' ']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_page_about_the_wire_names_all_that_travels() {
+    let page = fs::read_to_string(root().join("docs/protocol.md")).unwrap();
+    let message = "protocol/src/message.rs";
+    let talk = "protocol/src/node/autonomy/talk.rs";
+    let wire = [(message, "Message"), (message, "Visit"), (message, "Role"), (message, "Refusal")];
+    for (file, name) in wire.into_iter().chain([(talk, "AgentMessage")]) {
+        let variants = variants(file, name);
+        assert!(variants.len() >= 3, "{name} was not understood");
+        for variant in variants {
+            let told = [format!("`{variant}`"), format!("`{variant}(")];
+            assert!(
+                told.iter().any(|told| page.contains(told)),
+                "the page says nothing of {name}::{variant}"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use lab::demo::DemoOptions;
 use media::library::Library;
 use media::{Layer, Quality, Span};
 use player::{PlayOptions, SinkKind};
-use server::{LayerSource, ServeConfig};
+use server::ServeConfig;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use support::relay::Relay;
@@ -54,13 +54,12 @@ async fn watch_over(queue: Duration) {
     // The node must know the relay's address before it starts, so its own is fixed first.
     let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let link = Relay::start(address, rate, queue);
-    let source =
-        |layer: u8| format!("{}=origin@{}", Layer(layer), link.address()).parse::<LayerSource>().unwrap();
     let config = ServeConfig {
         peer: Some(peer("origin")),
         listen: address,
         library: library.path().to_owned(),
-        sources: (0..3).map(source).collect(),
+        // What it says of itself must lead over the link too.
+        advertise: Some(link.address()),
         keys: Some(keys.clone()),
         ..ServeConfig::default()
     };

@@ -11,6 +11,7 @@ pub(crate) mod ours;
 pub mod rate;
 pub mod score;
 pub mod serve;
+pub mod sim;
 pub mod stats;
 pub mod table;
 pub mod tiers;

@@ -1,5 +1,6 @@
-//! The demonstration: a film is split, served by seven processes, played by two
-//! viewers, and kept alive while some of the processes are killed.
+//! The demonstration: a film is split, served by a network of fifteen nodes that
+//! organise themselves and a proxy, played by three viewers, and kept alive while
+//! some of the processes are killed.
 
 mod film;
 mod plot;

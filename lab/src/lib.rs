@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod figure;
 pub mod sample;
 pub mod sheet;
 pub mod stage;

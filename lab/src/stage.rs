@@ -1,17 +1,57 @@
-//! A small network on this machine: an origin, two Base nodes, one node for
-//! each further enhancement and two for the topmost, and a proxy, each as a
-//! process of its own with a folder that holds just its layers.
+//! A network of nodes on this machine, each as a process of its own that knows
+//! one other address and organises the rest with the others: an origin with the
+//! titles, so many nodes at each level that begin with nothing, and a proxy.
 
+mod ask;
 mod process;
 
-pub use process::Process;
+pub use ask::Inquiry;
+pub use process::{NodeEvent, Process};
 
 use media::library::{Library, LibraryError, copy_layers};
 use media::{Layer, TitleName};
-use protocol::{NodeAddress, PeerId};
+use protocol::{NodeAddress, NodeStatus, PeerId};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Events of nodes that wait for a slow listener; older ones are lost to it.
+const EVENTS: usize = 16_384;
+/// How long the titles may take to spread.
+const SPREADING: Duration = Duration::from_mins(1);
+/// How often the origin is asked how far they are.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How many nodes there are at each level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// At the edge.
+    pub base: u8,
+    /// At each level between the edge and the top.
+    pub middle: u8,
+    /// At the level of the highest layer.
+    pub top: u8,
+}
+
+impl Size {
+    /// The network of the demonstration.
+    pub const DEMO: Self = Self { base: 8, middle: 4, top: 2 };
+    /// The smallest in which every node has another one to stand in for it.
+    pub const SMALL: Self = Self { base: 3, middle: 2, top: 2 };
+
+    fn of(self, layer: Layer, top: Layer) -> u8 {
+        if layer == Layer::BASE {
+            self.base
+        } else if layer == top {
+            self.top
+        } else {
+            self.middle
+        }
+    }
+}
 
 /// What a network is made from.
 #[derive(Debug, Clone)]
@@ -22,20 +62,30 @@ pub struct StagePlan {
     pub folder: PathBuf,
     /// Where the titles are.
     pub library: PathBuf,
-    /// The titles that every node gets its layers of.
+    /// The titles that the origin has and publishes.
     pub titles: Vec<TitleName>,
     /// The number of layers of the title with the most.
     pub layers: u8,
-    /// Whether the origin serves the topmost layer too.
+    /// How many nodes there are.
+    pub size: Size,
+    /// Whether the origin gives the topmost layer to viewers too.
     pub origin_has_top: bool,
+    /// Further arguments of every node.
+    pub arguments: Vec<String>,
 }
 
 /// The network, ready to be asked.
 #[derive(Debug)]
 pub struct Stage {
+    plan: StagePlan,
+    parts: Vec<Part>,
     processes: Vec<Process>,
+    /// Where each listens, the proxy last.
+    listening: Vec<NodeAddress>,
+    /// Where others find each.
     addresses: Vec<NodeAddress>,
     keys: PathBuf,
+    events: broadcast::Sender<NodeEvent>,
 }
 
 /// What went wrong on the stage. What was started before is ended.
@@ -76,78 +126,163 @@ pub enum StageError {
         /// Why.
         why: String,
     },
+    /// A node does not say how it stands.
+    #[error("{peer} does not say how it stands: {why}")]
+    Ask {
+        /// Which.
+        peer: PeerId,
+        /// Why.
+        why: String,
+    },
+    /// The titles did not reach every node in time.
+    #[error("the titles did not reach every node: {0}")]
+    NotSpread(String),
     /// There is nobody of this name.
     #[error("there is no {0} on the stage")]
     Nobody(PeerId),
 }
 
-/// One node to be: its name, its level, what it holds and whether it offers it.
+/// One node to be.
+#[derive(Debug)]
 struct Part {
     peer: PeerId,
     level: String,
-    layers: Vec<Layer>,
 }
 
-/// The nodes of a network for titles of `layers` layers.
-fn parts(layers: u8, origin_has_top: bool) -> Vec<Part> {
+/// The nodes of a network for titles of `layers` layers, the origin first.
+fn parts(layers: u8, size: Size) -> Vec<Part> {
     let top = Layer(layers.saturating_sub(1));
-    let name = |text: String| text.parse::<PeerId>().ok();
     let mut parts = Vec::new();
-    let mut add = |peer: String, level: String, layers: Vec<Layer>| {
-        parts.extend(name(peer).map(|peer| Part { peer, level, layers }));
+    let mut add = |peer: String, level: String| {
+        parts.extend(peer.parse().ok().map(|peer| Part { peer, level }));
     };
-    let offered = Layer::first(layers).filter(|layer| origin_has_top || *layer != top || layers == 1);
-    add("origin".into(), "origin".into(), offered.collect());
-    for layer in Layer::first(layers) {
-        let copies = if layer == Layer::BASE || layer == top { 2 } else { 1 };
-        for copy in 1..=copies {
-            add(format!("{layer}-{copy}"), layer.to_string(), vec![layer]);
+    add("origin".into(), "origin".into());
+    let inwards: Vec<Layer> = Layer::first(layers).collect();
+    for layer in inwards.into_iter().rev() {
+        for number in 1..=size.of(layer, top) {
+            add(format!("{layer}-{number}"), layer.to_string());
         }
     }
     parts
 }
 
 impl Stage {
-    /// Fills the folders, makes the keys and starts every process.
+    /// Fills the origin's folder, makes the keys, starts every process, and waits
+    /// until the titles have spread and everybody knows its neighbours.
     ///
     /// # Errors
     /// Anything that cannot be set up or started; nothing is left running.
     pub async fn start(plan: &StagePlan) -> Result<Self, StageError> {
+        let mut stage = Self::set_up(plan)?;
+        stage.raise().await?;
+        Ok(stage)
+    }
+
+    /// Fills the origin's folder, makes the keys, and finds an address for
+    /// everybody; nothing runs yet.
+    ///
+    /// # Errors
+    /// Anything that cannot be set up.
+    pub fn set_up(plan: &StagePlan) -> Result<Self, StageError> {
         let setup = |why: &dyn std::fmt::Display| StageError::Setup {
             folder: plan.folder.clone(),
             why: why.to_string(),
         };
-        let parts = parts(plan.layers, plan.origin_has_top);
-        let keys = plan.folder.join("keys");
-        let logs = plan.folder.join("logs");
+        let parts = parts(plan.layers, plan.size);
+        let (keys, logs) = (plan.folder.join("keys"), plan.folder.join("logs"));
         std::fs::create_dir_all(&logs).map_err(|why| setup(&why))?;
         transport::keys::Keys::open_or_init(&keys).map_err(|why| setup(&why))?;
         let proxy = "proxy-1".parse::<PeerId>().map_err(|why| setup(&why))?;
         let names = parts.iter().map(|part| part.peer).chain([proxy]);
         let addresses = free_addresses(names).map_err(|why| setup(&why))?;
-        let mut stage = Self { processes: Vec::new(), addresses, keys };
-        for part in &parts {
-            let library = plan.folder.join(part.peer.as_str());
-            fill(&plan.library, &plan.titles, &part.layers, &library)?;
-            let arguments = stage.node_arguments(part, &parts, &library)?;
-            stage.add(part.peer, plan, arguments, &logs);
-        }
-        let arguments = stage.proxy_arguments(proxy, &parts)?;
-        stage.add(proxy, plan, arguments, &logs);
-        for process in &mut stage.processes {
-            process.start().await?;
-        }
-        Ok(stage)
+        let (events, _) = broadcast::channel(EVENTS);
+        fill(&plan.library, &plan.titles, &plan.folder.join("origin"))?;
+        let listening = addresses.clone();
+        Ok(Self { plan: plan.clone(), parts, processes: Vec::new(), listening, addresses, keys, events })
     }
 
-    fn add(&mut self, peer: PeerId, plan: &StagePlan, arguments: Vec<OsString>, logs: &Path) {
-        let log = logs.join(format!("{peer}.log"));
-        self.processes.push(Process::new(peer, &plan.program, arguments, log));
+    /// Where a node listens can be reached by others only at this address: by a
+    /// relay that loses what it is told to, for instance.
+    ///
+    /// # Errors
+    /// There is nobody of this name.
+    pub fn advertise(&mut self, peer: PeerId, address: SocketAddr) -> Result<(), StageError> {
+        let found = self.addresses.iter_mut().find(|node| node.peer == peer);
+        found.ok_or(StageError::Nobody(peer))?.address = address;
+        Ok(())
+    }
+
+    /// Where each listens, or others find it if that was changed.
+    pub fn addresses(&self) -> impl Iterator<Item = (PeerId, SocketAddr)> {
+        self.addresses.iter().map(|node| (node.peer, node.address))
+    }
+
+    /// Starts every process and waits until the titles have spread.
+    ///
+    /// # Errors
+    /// Anything that cannot be started.
+    pub async fn raise(&mut self) -> Result<(), StageError> {
+        for place in self.listening.clone() {
+            let log = self.plan.folder.join("logs").join(format!("{}.log", place.peer));
+            let arguments = match self.parts.iter().find(|part| part.peer == place.peer) {
+                Some(part) => self.node_arguments(part, place)?,
+                None => self.proxy_arguments(place)?,
+            };
+            let mut process =
+                Process::new(place.peer, &self.plan.program, arguments, log, self.events.clone());
+            process.start().await?;
+            self.processes.push(process);
+        }
+        self.spread().await
+    }
+
+    /// Waits until every node of a level has its layer of every title.
+    async fn spread(&self) -> Result<(), StageError> {
+        let plan = &self.plan;
+        let origin = self.addresses.first().ok_or_else(|| StageError::NotSpread("no origin".into()))?;
+        let mut inquiry = Inquiry::of(&self.keys, origin.peer, origin.address).await?;
+        let late = Instant::now() + SPREADING;
+        let top = Layer(plan.layers.saturating_sub(1));
+        let whole = |status: &NodeStatus| {
+            let wanted = |layer: Layer| u16::from(plan.size.of(layer, top));
+            let title = |name: &TitleName| {
+                let line = status.placements.iter().find(|line| line.title == *name);
+                line.is_some_and(|line| line.layers.iter().all(|(layer, whole, _)| *whole >= wanted(*layer)))
+            };
+            plan.titles.iter().all(title)
+        };
+        let spreading = async {
+            loop {
+                let status = inquiry.status().await?;
+                if whole(&status) {
+                    return Ok(());
+                }
+                if Instant::now() + POLL > late {
+                    return Err(StageError::NotSpread(format!("{:?}", status.placements)));
+                }
+                sleep(POLL).await;
+            }
+        };
+        let timed = timeout_at(late, spreading).await;
+        timed.unwrap_or_else(|_| Err(StageError::NotSpread("the origin does not say".into())))
     }
 
     /// Where the network's certificate authority is.
     pub fn keys(&self) -> &Path {
         &self.keys
+    }
+
+    /// What nodes tell from now on.
+    pub fn events(&self) -> broadcast::Receiver<NodeEvent> {
+        self.events.subscribe()
+    }
+
+    /// A conversation with a node about how it stands.
+    ///
+    /// # Errors
+    /// There is nobody of this name, or it does not answer.
+    pub async fn inquiry(&self, peer: PeerId) -> Result<Inquiry, StageError> {
+        Inquiry::of(&self.keys, peer, self.address(peer)?).await
     }
 
     /// Where a node or proxy listens.
@@ -174,72 +309,61 @@ impl Stage {
         both.map(|(node, process)| (node.peer, node.address, process.is_running()))
     }
 
-    /// The command line of a node. Each Base node names itself first and the
-    /// other as its backup; who serves what is configuration here.
-    fn node_arguments(&self, part: &Part, all: &[Part], library: &Path) -> Result<Vec<OsString>, StageError> {
-        let own = self.address(part.peer)?;
-        let offer: Vec<String> = part.layers.iter().map(ToString::to_string).collect();
-        let mut arguments = common("serve", part.peer, own, &self.keys);
+    /// The command line of a node: its level, its folder, and one address.
+    fn node_arguments(&self, part: &Part, place: NodeAddress) -> Result<Vec<OsString>, StageError> {
+        let (plan, told) = (&self.plan, self.address(part.peer)?);
+        let library = plan.folder.join(part.peer.as_str());
+        let mut arguments = common("serve", place, &self.keys);
+        if told != place.address {
+            arguments.extend(["--advertise".into(), told.to_string().into()]);
+        }
         arguments.extend(["--level".into(), part.level.clone().into(), "--library".into(), library.into()]);
-        arguments.extend(["--offer".into(), offer.join(",").into()]);
-        for (layer, node) in self.sources(part, all)? {
-            arguments.extend(["--source".into(), format!("{layer}={}@{}", node.peer, node.address).into()]);
+        arguments.push("--events".into());
+        if part.level == "origin" {
+            arguments.extend(["--publish".into(), "0".into()]);
+            let below = plan.layers.saturating_sub(1);
+            if !plan.origin_has_top && below > 0 {
+                let offer: Vec<String> = Layer::first(below).map(|layer| layer.to_string()).collect();
+                arguments.extend(["--offer".into(), offer.join(",").into()]);
+            }
+        } else if let Some(origin) = self.addresses.first() {
+            arguments.extend(["--join".into(), origin.to_string().into()]);
         }
-        let backup = all.iter().find(|other| other.level == part.level && other.peer != part.peer);
-        if let Some(backup) = backup.filter(|_| part.level == Layer::BASE.to_string()) {
-            let address = self.address(backup.peer)?;
-            arguments.extend(["--backup".into(), format!("{}@{address}", backup.peer).into()]);
-        }
+        arguments.extend(plan.arguments.iter().map(OsString::from));
         Ok(arguments)
     }
 
-    fn proxy_arguments(&self, proxy: PeerId, all: &[Part]) -> Result<Vec<OsString>, StageError> {
-        let mut arguments = common("proxy", proxy, self.address(proxy)?, &self.keys);
-        for part in all.iter().filter(|part| part.level == Layer::BASE.to_string()) {
+    fn proxy_arguments(&self, place: NodeAddress) -> Result<Vec<OsString>, StageError> {
+        let mut arguments = common("proxy", place, &self.keys);
+        for part in self.parts.iter().filter(|part| part.level == Layer::BASE.to_string()) {
             let address = self.address(part.peer)?;
             arguments.extend(["--upstream".into(), format!("{}@{address}", part.peer).into()]);
         }
         Ok(arguments)
     }
-
-    /// Who has which layer, in the order in which a client of `part` asks:
-    /// itself, its equals, the origin last.
-    fn sources(&self, part: &Part, all: &[Part]) -> Result<Vec<(Layer, NodeAddress)>, StageError> {
-        let mut rows = Vec::new();
-        for (order, other) in all.iter().enumerate() {
-            for layer in &other.layers {
-                let is_origin = other.layers.len() > 1 || other.level == "origin";
-                let address = self.address(other.peer)?;
-                let node = NodeAddress { peer: other.peer, address };
-                rows.push((*layer, is_origin, other.peer != part.peer, order, node));
-            }
-        }
-        rows.sort();
-        Ok(rows.into_iter().map(|(layer, _, _, _, node)| (layer, node)).collect())
-    }
 }
 
 /// The part of a command line that nodes and proxies share.
-fn common(command: &str, peer: PeerId, address: SocketAddr, keys: &Path) -> Vec<OsString> {
+fn common(command: &str, place: NodeAddress, keys: &Path) -> Vec<OsString> {
     vec![
         command.into(),
         "--peer".into(),
-        peer.as_str().into(),
+        place.peer.as_str().into(),
         "--listen".into(),
-        address.to_string().into(),
+        place.address.to_string().into(),
         "--keys".into(),
         keys.into(),
         "--exit-with-parent".into(),
     ]
 }
 
-/// Gives a node its own folder, with its layers and the manifest of each title.
-fn fill(from: &Path, titles: &[TitleName], layers: &[Layer], to: &Path) -> Result<(), LibraryError> {
+/// Gives the origin its own folder, with every layer of each title.
+fn fill(from: &Path, titles: &[TitleName], to: &Path) -> Result<(), LibraryError> {
     let (from, to) = (Library::open(from)?, Library::create(to)?);
     for title in titles {
         let title = from.title(title)?;
-        let there: Vec<Layer> = layers.iter().copied().filter(|layer| title.has(*layer)).collect();
-        copy_layers(&title, &there, &to, true)?;
+        let layers: Vec<Layer> = title.layers().collect();
+        copy_layers(&title, &layers, &to, true)?;
     }
     Ok(())
 }
@@ -259,35 +383,15 @@ fn free_addresses(peers: impl Iterator<Item = PeerId>) -> std::io::Result<Vec<No
 mod tests {
     use super::*;
 
-    #[test]
-    fn three_layers_make_an_origin_two_base_one_enh1_and_two_enh2_nodes() {
-        let names: Vec<String> = parts(3, false).iter().map(|part| part.peer.to_string()).collect();
-        assert_eq!(names, ["origin", "base-1", "base-2", "enh1-1", "enh2-1", "enh2-2"]);
-        assert_eq!(parts(3, false)[0].layers, [Layer::BASE, Layer::ENH1]);
-        assert_eq!(parts(3, true)[0].layers, [Layer::BASE, Layer::ENH1, Layer::ENH2]);
-        assert_eq!(parts(1, false)[0].layers, [Layer::BASE]);
+    fn names(layers: u8, size: Size) -> Vec<String> {
+        parts(layers, size).iter().map(|part| part.peer.to_string()).collect()
     }
 
     #[test]
-    fn a_client_asks_its_own_node_then_its_equal_then_the_origin() {
-        let all = parts(3, true);
-        let addresses = free_addresses(all.iter().map(|part| part.peer)).unwrap();
-        let stage = Stage { processes: Vec::new(), addresses, keys: PathBuf::new() };
-        let second = all.iter().find(|part| part.peer.as_str() == "base-2").unwrap();
-        let rows = stage.sources(second, &all).unwrap();
-        let told: Vec<String> = rows.iter().map(|(layer, node)| format!("{layer}={}", node.peer)).collect();
-        assert_eq!(
-            told,
-            [
-                "base=base-2",
-                "base=base-1",
-                "base=origin",
-                "enh1=enh1-1",
-                "enh1=origin",
-                "enh2=enh2-1",
-                "enh2=enh2-2",
-                "enh2=origin"
-            ]
-        );
+    fn a_network_has_an_origin_and_so_many_nodes_at_each_level() {
+        let small = Size { base: 2, middle: 1, top: 2 };
+        assert_eq!(names(3, small), ["origin", "enh2-1", "enh2-2", "enh1-1", "base-1", "base-2"]);
+        assert_eq!(names(1, small), ["origin", "base-1", "base-2"]);
+        assert_eq!(names(3, Size::DEMO).len(), 15);
     }
 }

@@ -8,10 +8,12 @@
 
 mod copy;
 mod folder;
+mod receive;
 mod writer;
 
 pub use copy::copy_layers;
 pub use folder::TitleFolder;
+pub use receive::{LayerReceiver, remove_layer};
 pub use writer::TitleWriter;
 
 use crate::chunk::ChunkId;

@@ -1,23 +1,27 @@
 //! The task that owns the machine: it drains what the machine wants, then waits
 //! for the network, the pipeline, the viewer or the time.
 
+mod network;
 mod news;
 mod outputs;
 
-use crate::link::{FIRST_WINDOW, Link, News, Stopper, attend};
-use crate::opening::{Granted, grant, manifest};
+use crate::link::{FIRST_WINDOW, Link, News, Stopper, attend, farewell};
+use crate::opening::{Granted, entering, grant, manifest};
 use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
 use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions};
 use crate::report::{PlayReport, Recorder};
 use crate::shelf::Shelf;
 use crate::sources::{SourceTable, early};
-use media::{Manifest, Quality, Span, Time};
-use protocol::player::{GiveUp, Input, Opening, Player, PlayerConfig, RequestId, SourceId, TitleShape};
+use media::{Hash, Manifest, Quality, Span, Time};
+use protocol::player::{
+    GiveUp, Input, Opening, Player, PlayerConfig, RequestId, Service, SourceId, TitleShape,
+};
+use protocol::{Open, Sla, Visit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use transport::{Endpoint, EndpointConfig};
 
@@ -52,11 +56,17 @@ pub async fn play(
         payload_window: FIRST_WINDOW,
         ..EndpointConfig::viewer(options.name, options.authority.clone())
     })?;
-    let granted = grant(&endpoint, &options).await?;
+    let open = entering(&options)?;
+    let granted = grant(&endpoint, &options, &open).await?;
     let (sender, news) = mpsc::channel(NEWS);
-    let mut network = Network::new(endpoint, &granted, &options, sender);
+    let mut network = Network::new(endpoint, &granted, &options, open, sender);
+    // The granting node is connected already; a second connection would take the
+    // first one's place there.
+    let here = network.table.number(Some(granted.node.peer), granted.node.address);
     for source in early(&network.order, granted.opened.quality) {
-        network.dial(source);
+        if Some(source) != here {
+            network.dial(source);
+        }
     }
     let manifest = manifest(&granted, &options).await?;
     let folder = options.report_dir.clone();
@@ -91,7 +101,9 @@ struct Network {
     endpoint: Endpoint,
     table: SourceTable,
     order: Vec<Vec<SourceId>>,
-    open: protocol::Open,
+    service: Service,
+    /// How the title is opened at every source but the first.
+    open: Open,
     links: BTreeMap<SourceId, Link>,
     /// Dials under way, with the generation of the connection they would make.
     dials: BTreeMap<SourceId, (u64, Stopper)>,
@@ -101,28 +113,67 @@ struct Network {
     dialled: BTreeSet<SourceId>,
     generation: u64,
     fetches: BTreeMap<RequestId, Stopper>,
+    /// The search for service that is under way.
+    seeking: Option<Stopper>,
     sender: mpsc::Sender<News>,
 }
 
 impl Network {
-    fn new(endpoint: Endpoint, granted: &Granted, options: &PlayOptions, sender: mpsc::Sender<News>) -> Self {
+    fn new(
+        endpoint: Endpoint,
+        granted: &Granted,
+        options: &PlayOptions,
+        open: Open,
+        sender: mpsc::Sender<News>,
+    ) -> Self {
         let mut table = SourceTable::default();
         let order = table.order(&granted.opened, granted.node);
         // The way by which we came stays dialled even if it serves no layer.
         table.number(Some(granted.node.peer), granted.node.address);
+        let mut service = table.service(&granted.opened, granted.node);
+        // The addresses that the viewer began with are the last it falls back on.
+        let began = options.addresses.iter().filter_map(|(peer, address)| table.number(*peer, *address));
+        service.doors.extend(began);
         Self {
             endpoint,
             table,
             order,
-            open: crate::link::opening(&options.title, options.quality),
+            service,
+            open: Open { visit: Visit::Attach, ..open },
             links: BTreeMap::new(),
             dials: BTreeMap::new(),
             standing: BTreeMap::new(),
             dialled: BTreeSet::new(),
             generation: 0,
             fetches: BTreeMap::new(),
+            seeking: None,
             sender,
         }
+    }
+}
+
+impl Network {
+    /// A session was granted on a connection that stands: listens to it.
+    fn settle(&mut self, source: SourceId, granted: Granted) {
+        self.generation += 1;
+        let listener = attend(granted.inbox, source, self.generation, self.sender.clone());
+        self.dials.remove(&source);
+        self.dialled.insert(source);
+        self.standing.insert(source, self.generation);
+        let link = Link::new(granted.connection, granted.opened.session, listener);
+        self.links.insert(source, link);
+    }
+
+    /// Closes every session, and then every connection.
+    async fn close(&mut self) {
+        self.seeking = None;
+        self.dials.clear();
+        let mut partings = JoinSet::new();
+        for link in std::mem::take(&mut self.links).into_values() {
+            partings.spawn(farewell(link.connection, link.session));
+        }
+        partings.join_all().await;
+        self.endpoint.close().await;
     }
 }
 
@@ -131,6 +182,7 @@ impl Network {
 struct Driver {
     options: PlayOptions,
     manifest: Arc<Manifest>,
+    manifest_hash: Hash,
     machine: Player,
     origin: Instant,
     network: Network,
@@ -155,20 +207,16 @@ impl Driver {
         granted: Granted,
         events: mpsc::Sender<PlayerEvent>,
     ) -> Self {
-        let config = PlayerConfig { buffer: options.buffer, ..PlayerConfig::default() };
+        let hot_standby = options.token.as_ref().is_some_and(|token| token.promise.sla == Sla::Vip);
+        let (buffer, own) = (options.buffer, options.own);
+        let config = PlayerConfig { buffer, own, hot_standby, ..PlayerConfig::default() };
         let quality = granted.opened.quality.min(manifest.top_quality());
         let recorder = Recorder::new(pressed, manifest.title.to_string(), quality, options.buffer);
         let mut machine = Player::new(Time::ZERO, config, options.seed);
         let mut connected = Vec::new();
-        let node = granted.node;
+        let (node, manifest_hash) = (granted.node, granted.opened.manifest_hash);
         if let Some(source) = network.table.number(Some(node.peer), node.address) {
-            network.generation += 1;
-            let generation = network.generation;
-            let listener = attend(granted.inbox, source, generation, network.sender.clone());
-            network.dials.remove(&source);
-            network.dialled.insert(source);
-            network.standing.insert(source, generation);
-            network.links.insert(source, Link::new(granted.connection, listener));
+            network.settle(source, granted);
             connected.push(source);
         }
         machine.handle_input(
@@ -178,6 +226,7 @@ impl Driver {
                 quality,
                 sources: network.order.clone(),
                 connected,
+                service: network.service.clone(),
                 from: options.start,
                 until: options.limit.map(|limit| options.start + limit),
             }),
@@ -185,6 +234,7 @@ impl Driver {
         let driver = Self {
             options,
             manifest,
+            manifest_hash,
             machine,
             origin: Instant::now(),
             network,
@@ -284,7 +334,7 @@ impl Driver {
         let pipeline = self.pipeline.take();
         let stopping = tokio::task::spawn_blocking(move || pipeline.map(Pipeline::stop));
         // The nodes hear of the end now, and not when they miss us.
-        let (stopped, ()) = tokio::join!(stopping, self.network.endpoint.close());
+        let (stopped, ()) = tokio::join!(stopping, self.network.close());
         let measured = stopped.unwrap_or_else(|error| {
             tracing::error!(%error, "the pipeline's end was not seen");
             None

@@ -1,23 +1,26 @@
 //! One connection to one source: dialled, opened for the title, listened to.
 
+use crate::opening::Granted;
 use bytes::Bytes;
-use media::{Layer, TitleName};
+use media::Layer;
 use protocol::player::{FetchFailure, RequestId, SourceId};
-use protocol::{Message, Open, Opened, PeerId, Refusal, UserId, Visit};
+use protocol::{Message, NodeAddress, Open, Opened, PeerId, Refusal, SessionId, Visit};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use transport::{Connection, DialError, Endpoint, Inbox};
 
 /// What the tasks of the network tell the task that owns the machine.
 #[derive(Debug)]
 pub(crate) enum News {
     /// A connection stands and the title is open there.
-    Up { source: SourceId, generation: u64, connection: Connection },
+    Up { source: SourceId, generation: u64, connection: Connection, opened: Box<Opened> },
     /// A dial failed, or a connection ended.
     Down { source: SourceId, generation: u64 },
+    /// What became of a search for service that began at a door.
+    Sought { door: SourceId, found: Option<Box<Granted>> },
     /// A message on the control stream.
     Said { source: SourceId, generation: u64, message: Message },
     /// What became of a request.
@@ -73,6 +76,13 @@ impl LineWidth {
     }
 }
 
+/// How often a node that does not serve us yet is asked on one connection.
+const MOST_ASKED: u32 = 5;
+/// The pause between.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long the end of a session may take to be said.
+const FAREWELL: Duration = Duration::from_millis(200);
+
 /// Fewer bytes than this between two looks can be acknowledgements alone.
 const PAYLOAD_DATAGRAM: u64 = 600;
 
@@ -80,6 +90,8 @@ const PAYLOAD_DATAGRAM: u64 = 600;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: Connection,
+    /// The session there.
+    pub(crate) session: SessionId,
     /// The task that listens; it ends when this is dropped.
     _listener: Stopper,
     heard: Instant,
@@ -90,9 +102,17 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(connection: Connection, listener: Stopper) -> Self {
+    pub(crate) fn new(connection: Connection, session: SessionId, listener: Stopper) -> Self {
         let (heard, bytes) = (connection.last_heard(), connection.received_bytes());
-        Self { connection, _listener: listener, heard, bytes, looked: bytes, line: LineWidth::default() }
+        Self {
+            connection,
+            session,
+            _listener: listener,
+            heard,
+            bytes,
+            looked: bytes,
+            line: LineWidth::default(),
+        }
     }
 
     /// Bytes that came since this last told of some, if anything was heard: a
@@ -150,8 +170,8 @@ pub(crate) fn call(endpoint: Endpoint, call: Call, news: mpsc::Sender<News>) -> 
     let (source, generation) = (call.source, call.generation);
     let task = tokio::spawn(async move {
         match connect(&endpoint, call.address, call.peer, &call.open, call.within).await {
-            Ok((connection, inbox, _)) => {
-                let up = News::Up { source, generation, connection };
+            Ok((connection, inbox, opened)) => {
+                let up = News::Up { source, generation, connection, opened: Box::new(opened) };
                 if news.send(up).await.is_ok() {
                     listen(inbox, source, generation, news).await;
                 }
@@ -188,7 +208,7 @@ async fn listen(mut inbox: Inbox, source: SourceId, generation: u64, news: mpsc:
     }
 }
 
-/// Dials, greets and opens the title, all `within` this time.
+/// Dials, greets and opens the title, each `within` this time.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
     address: SocketAddr,
@@ -198,29 +218,103 @@ pub(crate) async fn connect(
 ) -> Result<(Connection, Inbox, Opened), CallError> {
     let (connection, mut inbox) = endpoint.dial(address, peer, within).await.map_err(CallError::Dial)?;
     let node = connection.peer().peer;
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        match ask(&connection, &mut inbox, open, within).await {
+            Ok(Answer::Opened(opened)) => return Ok((connection, inbox, *opened)),
+            // Who sent us here may be quicker with its word to us than to this node.
+            Err(CallError::Refused(_, Refusal::NotServing)) if asked < MOST_ASKED => sleep(ASK_AGAIN).await,
+            Err(error) => return Err(error),
+            // Who attaches was sent here already.
+            Ok(Answer::Elsewhere(_)) => return Err(CallError::Refused(node, Refusal::NotServing)),
+        }
+    }
+}
+
+/// Seeks service at a door to which a connection stands: the session is that of
+/// the door, or of the node that it names.
+pub(crate) async fn seek(
+    endpoint: &Endpoint,
+    (connection, mut inbox): (Connection, Inbox),
+    address: SocketAddr,
+    open: &Open,
+    within: Duration,
+) -> Result<Granted, CallError> {
+    let peer = connection.peer().peer;
+    match ask(&connection, &mut inbox, open, within).await? {
+        Answer::Opened(opened) => {
+            Ok(Granted { connection, inbox, opened: *opened, node: NodeAddress { peer, address } })
+        }
+        Answer::Elsewhere(node) => {
+            let attach = Open { visit: Visit::Attach, ..open.clone() };
+            let (connection, inbox, opened) =
+                connect(endpoint, node.address, Some(node.peer), &attach, within).await?;
+            Ok(Granted { connection, inbox, opened, node })
+        }
+    }
+}
+
+/// Seeks service anew at one door; there is always an answer.
+pub(crate) fn seek_anew(endpoint: Endpoint, call: Call, news: mpsc::Sender<News>) -> Stopper {
+    let task = tokio::spawn(async move {
+        let Call { source: door, address, peer, open, within, .. } = call;
+        let found = async {
+            let door = endpoint.dial(address, peer, within).await.map_err(CallError::Dial)?;
+            seek(&endpoint, door, address, &open, within).await
+        };
+        let found = found.await.inspect_err(|error| {
+            tracing::debug!(%address, ?error, "no service is found there");
+        });
+        // If nobody listens the film is over.
+        let _ = news.send(News::Sought { door, found: found.ok().map(Box::new) }).await;
+    });
+    Stopper(task.abort_handle())
+}
+
+/// What a node answers to who wants to watch.
+enum Answer {
+    Opened(Box<Opened>),
+    Elsewhere(NodeAddress),
+}
+
+async fn ask(
+    connection: &Connection,
+    inbox: &mut Inbox,
+    open: &Open,
+    within: Duration,
+) -> Result<Answer, CallError> {
+    let node = connection.peer().peer;
     connection.send(Message::Open(open.clone())).map_err(|_| CallError::NoAnswer(node))?;
-    match timeout(within, answer(&mut inbox, open.request)).await {
-        Ok(Some(Ok(opened))) => Ok((connection, inbox, opened)),
+    match timeout(within, answer(inbox, open.request)).await {
+        Ok(Some(Ok(answer))) => Ok(answer),
         Ok(Some(Err(why))) => Err(CallError::Refused(node, why)),
         Ok(None) | Err(_) => Err(CallError::NoAnswer(node)),
     }
 }
 
 /// The answer to the request of this number; nothing if the connection ends.
-async fn answer(inbox: &mut Inbox, number: u32) -> Option<Result<Opened, Refusal>> {
+async fn answer(inbox: &mut Inbox, number: u32) -> Option<Result<Answer, Refusal>> {
     loop {
         match inbox.recv().await.ok()? {
-            Message::Opened(opened) if opened.request == number => return Some(Ok(opened)),
+            Message::Opened(opened) if opened.request == number => {
+                return Some(Ok(Answer::Opened(Box::new(opened))));
+            }
+            Message::Elsewhere { request, base, .. } if request == number => {
+                return Some(Ok(Answer::Elsewhere(base)));
+            }
             Message::Refused { request, why } if request == number => return Some(Err(why)),
             _ => {}
         }
     }
 }
 
-/// The request to open a title; connections are told apart by themselves, so
-/// its number may always be the same.
-pub(crate) fn opening(title: &TitleName, quality: media::Quality) -> Open {
-    Open::new(1, title.clone(), quality, UserId(1), Visit::Attach)
+/// Closes the session at a node, and gives the word a moment to leave.
+pub(crate) async fn farewell(connection: Connection, session: SessionId) {
+    if connection.send(Message::Close(session)).is_ok() {
+        // A node that hangs hears of it when it wakes, or misses us.
+        let _ = timeout(FAREWELL, connection.part()).await;
+    }
 }
 
 #[cfg(test)]

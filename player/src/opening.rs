@@ -1,10 +1,11 @@
 //! From an address to a title that is ready to be played.
 
-use crate::link::{CallError, connect, opening};
+use crate::link::{CallError, seek};
 use crate::options::{PlayError, PlayOptions};
 use media::manifest::MAX_MANIFEST_BYTES;
 use media::{Manifest, ManifestError};
-use protocol::{NodeAddress, Opened, Refusal, StreamRequest};
+use protocol::message::Progress;
+use protocol::{NodeAddress, Open, Opened, Refusal, StreamRequest, UserId, Visit};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -27,27 +28,32 @@ pub(crate) struct Granted {
     pub(crate) node: NodeAddress,
 }
 
-/// Opens the title at the first address that grants it. Later addresses are
-/// tried beside the earlier ones after a moment; if none grants it, the first
-/// one's answer is the error.
-pub(crate) async fn grant(endpoint: &Endpoint, options: &PlayOptions) -> Result<Granted, PlayError> {
+/// Opens the title at the first address that finds service for it. Addresses are
+/// dialled one beside the other after a moment, but service is sought at one at
+/// a time: two searches for one viewer would find it two places. If none grants
+/// it, the first one's answer is the error.
+pub(crate) async fn grant(
+    endpoint: &Endpoint,
+    options: &PlayOptions,
+    open: &Open,
+) -> Result<Granted, PlayError> {
     let mut attempts = JoinSet::new();
     for ((peer, address), place) in options.addresses.iter().copied().zip(0_u32..) {
-        let (endpoint, open) = (endpoint.clone(), opening(&options.title, options.quality));
+        let endpoint = endpoint.clone();
         attempts.spawn(async move {
             sleep(STAGGER.saturating_mul(place)).await;
-            let answer = connect(&endpoint, address, peer, &open, PATIENCE).await;
-            (place, answer.map(|answer| (answer, address)))
+            (place, address, endpoint.dial(address, peer, PATIENCE).await)
         });
     }
     let mut first: Option<(u32, CallError)> = None;
     while let Some(attempt) = attempts.join_next().await {
-        let (place, answer) = attempt.map_err(|error| PlayError::Task(error.to_string()))?;
-        match answer {
-            Ok(((connection, inbox, opened), address)) => {
-                let node = NodeAddress { peer: connection.peer().peer, address };
-                return Ok(Granted { connection, inbox, opened, node });
-            }
+        let (place, address, dialled) = attempt.map_err(|error| PlayError::Task(error.to_string()))?;
+        let granted = match dialled {
+            Ok(door) => seek(endpoint, door, address, open, PATIENCE).await,
+            Err(error) => Err(CallError::Dial(error)),
+        };
+        match granted {
+            Ok(granted) => return Ok(granted),
             Err(error) if first.as_ref().is_none_or(|(before, _)| place < *before) => {
                 first = Some((place, error));
             }
@@ -60,6 +66,17 @@ pub(crate) async fn grant(endpoint: &Endpoint, options: &PlayOptions) -> Result<
         Some((_, CallError::Refused(node, why))) => refused(options, node, why),
         Some((_, CallError::NoAnswer(node))) => PlayError::NoAnswer(node),
     })
+}
+
+/// The request by which a viewer enters the network. Connections are told apart
+/// by themselves, so its number may always be the same.
+pub(crate) fn entering(options: &PlayOptions) -> Result<Open, PlayError> {
+    // Whoever knows the number can speak for the viewer.
+    let user = getrandom::u64().map_err(|error| PlayError::Lot(error.to_string()))?;
+    let progress = Progress { buffer: options.buffer, position: options.start, ..Progress::default() };
+    let visit = Visit::Seek(progress);
+    let open = Open::new(1, options.title.clone(), options.quality, UserId(user), visit);
+    Ok(Open { token: options.token.clone(), ..open })
 }
 
 fn refused(options: &PlayOptions, node: protocol::PeerId, why: Refusal) -> PlayError {

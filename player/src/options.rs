@@ -3,8 +3,8 @@
 use crate::pipeline::{PipelineError, SinkKind, Snapshots};
 use crate::report::PlayReport;
 use media::{ManifestError, Quality, Span, TitleName};
-use protocol::player::GiveUp;
-use protocol::{PeerId, Refusal};
+use protocol::player::{GiveUp, Own};
+use protocol::{PeerId, Refusal, SignedToken};
 use serde::Serialize;
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +26,10 @@ pub struct PlayOptions {
     pub authority: Authority,
     /// The viewer's name, for the logs of nodes.
     pub name: PeerId,
+    /// What the viewer was promised; without one it is a normal viewer.
+    pub token: Option<SignedToken>,
+    /// What it does of its own accord when nodes fail it: everything.
+    pub own: Own,
     /// The most programme ahead of the picture on screen, wherever it lies: 4 s.
     pub buffer: Span,
     /// Where pictures and sound go.
@@ -56,6 +60,8 @@ impl PlayOptions {
             quality: Quality::GOLD,
             authority,
             name,
+            token: None,
+            own: Own::ALL,
             buffer: Span::from_secs(4),
             sink: SinkKind::Headless,
             audio: true,
@@ -150,6 +156,29 @@ pub enum PlayerEvent {
         to: String,
         /// From the last word of the old one to the first chunk of the new one.
         recovered_ms: u64,
+        /// Why.
+        cause: String,
+    },
+    /// It is known who takes over if the Base node dies.
+    Backup {
+        /// When.
+        at_ms: u64,
+        /// Its name.
+        node: String,
+    },
+    /// A backup wanted to take over while the old node still delivers.
+    StillServed {
+        /// When.
+        at_ms: u64,
+        /// The backup's name.
+        node: String,
+    },
+    /// Nobody serves Base any more: service is sought anew.
+    Repull {
+        /// When.
+        at_ms: u64,
+        /// Where.
+        door: String,
     },
     /// A chunk could not be had and is asked for elsewhere, or given up.
     FetchFailed {
@@ -215,6 +244,9 @@ pub enum PlayError {
     /// The manifest cannot be believed.
     #[error(transparent)]
     BadManifest(#[from] ManifestError),
+    /// The system gives no random numbers to draw the viewer's number from.
+    #[error("no number can be drawn for this viewing: {0}")]
+    Lot(String),
     /// No port could be opened for the network.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),

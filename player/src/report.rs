@@ -51,6 +51,12 @@ pub struct PlayReport {
     pub transitions: Vec<Transition>,
     /// Layers that came from somebody else after a failure.
     pub failovers: Vec<Failover>,
+    /// Nodes that kept the viewer's record, one after the other.
+    #[serde(default)]
+    pub epochs: Vec<EpochReport>,
+    /// Whether blocks went to the pipeline one after the other.
+    #[serde(default)]
+    pub sequence: Sequence,
     /// Nodes that somebody killed meanwhile; filled in by who did it.
     #[serde(default)]
     pub kills: Vec<Kill>,
@@ -131,6 +137,29 @@ pub struct Failover {
     pub reasked: u32,
     /// The buffer at the verdict.
     pub buffer_ms: u64,
+    /// `delivery start`, `silence`, `lost`, `hedge`, `moved` or `repull`.
+    #[serde(default)]
+    pub cause: String,
+}
+
+/// A node that kept the viewer's record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// Since when.
+    pub at_ms: u64,
+    /// In which epoch.
+    pub epoch: u64,
+    /// Its name.
+    pub node: String,
+}
+
+/// The blocks as they were fed, between two seeks; winding does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Blocks that were left out.
+    pub missing: u64,
+    /// Blocks that came again.
+    pub repeated: u64,
 }
 
 /// A node that was killed on purpose.

@@ -3,12 +3,13 @@
 
 use crate::report::SourceReport;
 use media::{Layer, Quality};
-use protocol::player::SourceId;
+use protocol::message::MAX_SOURCES as MOST_SOURCES_TOLD;
+use protocol::player::{Service, SourceId};
 use protocol::{NodeAddress, Opened, PeerId};
 use std::net::SocketAddr;
 
 /// The most sources of one title; more are not looked at.
-const MOST_SOURCES: usize = 64;
+const MOST_SOURCES: usize = 256;
 
 /// One place that may serve chunks.
 #[derive(Clone, Debug)]
@@ -29,7 +30,12 @@ impl SourceTable {
     pub(crate) fn number(&mut self, peer: Option<PeerId>, address: SocketAddr) -> Option<SourceId> {
         let place = self.0.iter().position(|source| source.address == address);
         let place = match place {
-            Some(place) => place,
+            Some(place) => {
+                if let Some(source) = self.0.get_mut(place) {
+                    source.peer = source.peer.or(peer);
+                }
+                place
+            }
             None if self.0.len() < MOST_SOURCES => {
                 self.0.push(Source { peer, address, chunks: 0, bytes: 0, failed: 0 });
                 self.0.len().checked_sub(1)?
@@ -62,6 +68,21 @@ impl SourceTable {
                 nodes.into_iter().filter_map(|node| self.number(Some(node.peer), node.address)).collect()
             })
             .collect()
+    }
+
+    /// Who serves and who stands behind, as the granting node says.
+    pub(crate) fn service(&mut self, opened: &Opened, granting: NodeAddress) -> Service {
+        let mut number = |node: &NodeAddress| self.number(Some(node.peer), node.address);
+        // Who is not among the sources of Base, such as a proxy that names
+        // others, is not the one that keeps the record.
+        let base = opened.sources.iter().find(|sources| sources.layer == Layer::BASE);
+        let serves = base.is_none_or(|base| base.nodes.iter().any(|node| node.peer == granting.peer));
+        Service {
+            home: serves.then(|| number(&granting)).flatten(),
+            backup: opened.backup.as_ref().and_then(&mut number),
+            epoch: opened.epoch,
+            doors: opened.doors.iter().take(MOST_SOURCES_TOLD).filter_map(number).collect(),
+        }
     }
 
     pub(crate) fn get(&self, id: SourceId) -> Option<&Source> {

@@ -14,6 +14,7 @@
     reason = "tests state exact values"
 )]
 
+mod moves;
 mod net;
 mod support;
 

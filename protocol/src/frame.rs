@@ -58,7 +58,8 @@ impl Frame for Message {
             | Self::Publish { .. }
             | Self::Unpublish { .. }
             | Self::Done { .. }
-            | Self::AskStatus => true,
+            | Self::AskStatus
+            | Self::Neighbour(_) => true,
         }
     }
 }
@@ -95,6 +96,12 @@ pub fn encode<F: Frame>(value: &F) -> Result<Bytes, FrameError> {
         *place = byte;
     }
     Ok(frame.into())
+}
+
+/// The bytes that `value` takes as a frame, its length included.
+pub fn length<F: Frame>(value: &F) -> u64 {
+    let body = postcard::experimental::serialized_size(value).unwrap_or(0);
+    u64::try_from(body.saturating_add(LENGTH_BYTES)).unwrap_or(u64::MAX)
 }
 
 /// How many bytes of body follow this length.

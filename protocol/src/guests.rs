@@ -139,6 +139,12 @@ impl Guests {
         Ok(id)
     }
 
+    /// The title of a session, if it is this connection's.
+    pub fn title_of(&self, link: LinkId, id: SessionId) -> Option<TitleName> {
+        let session = self.sessions.get(&id).filter(|session| session.link == link)?;
+        Some(session.title.clone())
+    }
+
     /// Ends a session, if it is this connection's.
     pub fn close(&mut self, link: LinkId, id: SessionId) -> bool {
         let own = self.sessions.get(&id).is_some_and(|session| session.link == link);

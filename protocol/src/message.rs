@@ -151,6 +151,9 @@ pub enum Message {
     AskStatus,
     /// The answer.
     Status(Box<NodeStatus>),
+    /// Node to node: "this is me; we are neighbours from now on", and send each
+    /// other survival signals. Answered likewise.
+    Neighbour(Contact),
 }
 
 /// Who speaks, and in which version.
@@ -163,6 +166,9 @@ pub struct Hello {
     /// The speaker's part.
     pub role: Role,
 }
+
+/// The name in the certificate of whoever runs the network; no node has it.
+pub const OPERATOR: &str = "operator";
 
 /// The part somebody plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -397,4 +403,7 @@ pub enum Refusal {
     /// Only an origin publishes titles.
     #[error("only an origin publishes titles")]
     NotOrigin,
+    /// A search for nodes was not answered in time.
+    #[error("the search for nodes was not answered in time")]
+    SearchLost,
 }

@@ -1,36 +1,59 @@
 //! A node as a pure machine: who may open a session, what is granted, what is
-//! refused and by which name. Drivers carry the bytes.
+//! refused and by which name, and what it does in the network of nodes. Drivers
+//! carry the bytes.
 //!
-//! One input, drain the outputs, then wait. Who stands behind whom is static
-//! here, from the configuration; how nodes settle it among themselves is the
-//! machine beside this one, [`autonomy`].
+//! One input, drain the outputs, then wait. Who stores what, who serves whom and
+//! who stands behind whom is settled by [`autonomy`]; this machine gives it its
+//! neighbours and its viewers, and says what it wants said.
 
 pub mod autonomy;
+mod book;
 mod config;
 mod io;
+mod mesh;
+mod network;
+mod operator;
+mod service;
 mod shelf;
+mod viewers;
 
 pub use config::NodeConfig;
 pub use io::{Event, Input, Outcome, Output};
+pub use mesh::Door;
 pub use shelf::Held;
 
 use crate::guests::{Guests, LinkId, StreamId};
-use crate::message::{
-    Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Refusal, Role, StreamRequest,
-};
+use crate::message::{Hello, Message, PROTOCOL_VERSION, Refusal, Role, StreamRequest};
 use crate::peer::PeerId;
-use media::{Layer, Time};
+use autonomy::Autonomy;
+use book::Book;
+use media::{Layer, Span, Time, TitleName};
+use mesh::Mesh;
 use shelf::Shelf;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use viewers::Viewers;
 
 /// The machine of one node.
 #[derive(Clone, Debug)]
 pub struct Node {
     id: PeerId,
     config: NodeConfig,
+    born: Time,
     guests: Guests,
     shelf: Shelf,
+    viewers: Viewers,
+    book: Book,
+    mesh: Mesh,
+    autonomy: Autonomy,
+    /// Layers that are being deleted, until the shelf shows it.
+    leaving: BTreeSet<(TitleName, Layer)>,
+    /// Titles that were withdrawn by order: not published again without one.
+    withdrawn: BTreeSet<TitleName>,
+    /// When to look again at what was missing before nodes joined or returned.
+    settle: Option<Time>,
+    /// When neighbours thought dead are dialled again.
+    recall: Option<Time>,
     drain: Drain,
     outputs: VecDeque<Output>,
 }
@@ -44,28 +67,45 @@ enum Drain {
 }
 
 impl Node {
-    /// A node that holds nothing yet. `seed` is for decisions by lot, of which
-    /// there are none so far.
-    pub fn new(_now: Time, id: PeerId, config: NodeConfig, _seed: u64) -> Self {
-        let guests = Guests::new(config.guests);
-        Self { id, config, guests, shelf: Shelf::default(), drain: Drain::No, outputs: VecDeque::new() }
+    /// A node that holds nothing and knows nobody yet. `seed` tells this life of
+    /// the node from its earlier ones, and its beat from that of others.
+    pub fn new(now: Time, id: PeerId, config: NodeConfig, seed: u64) -> Self {
+        Self {
+            id,
+            born: now,
+            guests: Guests::new(config.guests),
+            shelf: Shelf::default(),
+            viewers: Viewers::default(),
+            book: Book::new(id, config.autonomy.max_nodes),
+            mesh: Mesh::new(config.redial),
+            autonomy: Autonomy::new(now, id, config.level, config.autonomy, seed),
+            leaving: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
+            settle: None,
+            recall: None,
+            drain: Drain::No,
+            outputs: VecDeque::new(),
+            config,
+        }
     }
 
     /// The only way in.
     pub fn handle_input(&mut self, now: Time, input: Input) {
         match input {
-            Input::Linked { link, hello, here } => self.greet(link, hello, here),
-            Input::Heard { link, message } => self.hear(link, message),
-            Input::Gone { link } => {
-                let sessions = self.guests.leave(link).len();
-                self.event(Event::Left { link, sessions });
-            }
-            Input::Shelf(held) => self.shelf.replace(held, self.config.max_titles),
-            Input::Asked { link, stream, request } => self.ask(link, stream, request),
+            Input::Linked { link, hello, here } => self.greet(now, link, hello, here),
+            Input::Reached { link, address, hello } => self.reached(now, link, address, hello),
+            Input::Unreached { address } => self.unreached(now, address),
+            Input::Heard { link, message, travel } => self.hear(now, link, message, travel),
+            Input::Opens { link, open, claims } => self.opens(now, link, &open, claims),
+            Input::Gone { link, parted } => self.gone(now, link, parted),
+            Input::Shelf(held) => self.shelve(now, held),
+            Input::Asked { link, stream, request } => self.ask(now, link, stream, request),
             Input::Answered { stream, outcome } => self.answered(stream, outcome),
             Input::Drain => self.start_to_drain(now),
             Input::Timeout => {}
         }
+        self.network_due(now);
+        self.openings_due(now);
         self.end_of_drain(now);
     }
 
@@ -76,10 +116,18 @@ impl Node {
 
     /// When to come back with [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
-        match self.drain {
+        let drain = match self.drain {
             Drain::Until(end) => Some(end),
-            Drain::No | Drain::Done => None,
-        }
+            Drain::Done => return None,
+            Drain::No => None,
+        };
+        let network = [self.autonomy.poll_timeout(), self.mesh.next(), self.settle, self.recall];
+        network.into_iter().chain([self.viewers.next(), drain]).flatten().min()
+    }
+
+    /// The part of the node that is the network's.
+    pub fn autonomy(&self) -> &Autonomy {
+        &self.autonomy
     }
 
     fn event(&mut self, event: Event) {
@@ -90,8 +138,10 @@ impl Node {
         self.outputs.push_back(Output::Send { link, message });
     }
 
-    fn greet(&mut self, link: LinkId, hello: Hello, here: SocketAddr) {
+    fn greet(&mut self, now: Time, link: LinkId, hello: Hello, here: SocketAddr) {
         let welcome = match self.drain {
+            // It has dialled itself, or somebody has its name.
+            _ if hello.role == Role::Node && hello.peer == self.id => Err(Refusal::Identity),
             Drain::No => self.guests.arrive(link, hello, here),
             Drain::Until(_) | Drain::Done => Err(Refusal::Draining),
         };
@@ -99,7 +149,7 @@ impl Node {
             Ok(()) => {
                 let own = Hello { version: PROTOCOL_VERSION, peer: self.id, role: Role::Node };
                 self.send(link, Message::Hello(own));
-                self.event(Event::Joined { link, peer: hello.peer, role: hello.role });
+                self.joined(now, link, hello);
             }
             Err(why) => {
                 self.send(link, Message::Refused { request: 0, why });
@@ -109,23 +159,40 @@ impl Node {
         }
     }
 
-    fn hear(&mut self, link: LinkId, message: Message) {
-        if self.guests.link(link).is_none() {
-            return;
+    fn joined(&mut self, now: Time, link: LinkId, hello: Hello) {
+        self.event(Event::Joined { link, peer: hello.peer, role: hello.role });
+        if hello.role == Role::Node {
+            self.linked(now, link, hello.peer);
         }
+    }
+
+    fn hear(&mut self, now: Time, link: LinkId, message: Message, travel: Span) {
+        let Some(hello) = self.guests.link(link).map(|guest| guest.hello) else { return };
         match message {
             Message::ListTitles => {
                 let titles = self.shelf.summaries();
                 self.send(link, Message::Titles(titles));
             }
-            Message::Open(open) => self.open(link, open),
-            Message::Close(session) => {
-                if self.guests.close(link, session) {
-                    self.event(Event::Closed { link, session });
-                }
-            }
+            Message::Close(session) => self.close(now, link, session),
             Message::Probe(number) => self.send(link, Message::Alive(number)),
+            Message::Position { user, position, buffer } => self.position(now, link, user, position, buffer),
+            Message::StillServed { user, epoch } => self.still_served(now, link, user, epoch),
+            Message::Agent(agent) if hello.role == Role::Node => self.agent(now, hello.peer, agent, travel),
+            Message::Contacts(contacts) if hello.role == Role::Node => {
+                self.contacts(now, link, hello.peer, contacts);
+            }
+            Message::Neighbour(contact) if hello.role == Role::Node => {
+                self.neighbour(now, link, hello.peer, contact, travel);
+            }
+            Message::Publish { request, title, copies, popularity } => {
+                self.publish(now, link, hello, request, (&title, copies, popularity));
+            }
+            Message::Unpublish { request, title } => self.unpublish(now, link, hello, request, &title),
+            Message::AskStatus => self.tell_status(now, link, hello.role),
+            // What a node that was dialled says when it stops; the rest follows.
+            Message::Draining if hello.role == Role::Node => {}
             Message::Hello(_)
+            | Message::Open(_)
             | Message::Titles(_)
             | Message::Opened(_)
             | Message::Refused { .. }
@@ -134,72 +201,27 @@ impl Node {
             | Message::Agent(_)
             | Message::BackupIs { .. }
             | Message::DeliveryStart { .. }
-            | Message::StillServed { .. }
             | Message::Contacts(_)
             | Message::Elsewhere { .. }
             | Message::LayerAt { .. }
-            | Message::Position { .. }
-            | Message::Publish { .. }
-            | Message::Unpublish { .. }
             | Message::Done { .. }
-            | Message::AskStatus
-            | Message::Status(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Status(_)
+            | Message::Neighbour(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 
-    fn open(&mut self, link: LinkId, open: Open) {
-        match self.grant_session(link, &open) {
-            Ok(opened) => {
-                let (session, quality) = (opened.session, opened.quality);
-                self.send(link, Message::Opened(opened));
-                let sessions = self.guests.session_count();
-                self.event(Event::Opened { link, session, title: open.title, quality, sessions });
-            }
-            Err(why) => {
-                self.send(link, Message::Refused { request: open.request, why });
-                self.event(Event::SessionRefused { link, title: open.title, why });
-            }
+    fn gone(&mut self, now: Time, link: LinkId, parted: bool) {
+        if let Some(guest) = self.guests.link(link).filter(|guest| guest.hello.role == Role::Node) {
+            let peer = guest.hello.peer;
+            self.unlinked(now, link, peer);
         }
+        let sessions = self.guests.leave(link).len();
+        self.viewers_gone(now, link, parted);
+        self.event(Event::Left { link, sessions });
     }
 
-    fn grant_session(&mut self, link: LinkId, open: &Open) -> Result<Opened, Refusal> {
-        if self.drain != Drain::No {
-            return Err(Refusal::Draining);
-        }
-        let here = self.guests.link(link).ok_or(Refusal::Malformed)?.here;
-        let held = self.shelf.title(&open.title)?;
-        let (manifest_length, manifest_hash) = (held.manifest_length, held.manifest_hash);
-        let quality = open.quality.min(held.top_quality());
-        let sources = Layer::first(quality.layers()).map(|layer| self.sources(layer, held, here)).collect();
-        let session = self.guests.open(link, &open.title, quality)?;
-        Ok(Opened {
-            request: open.request,
-            session,
-            quality,
-            manifest_length,
-            manifest_hash,
-            sources,
-            backup: self.config.backup,
-            epoch: 0,
-            doors: Vec::new(),
-        })
-    }
-
-    /// Who serves a layer: as configured, and this node before all others where
-    /// it offers the layer and the configuration does not place it.
-    fn sources(&self, layer: Layer, held: &Held, here: SocketAddr) -> LayerSources {
-        let configured = self.config.sources.iter().filter(|sources| sources.layer == layer);
-        let mut nodes: Vec<NodeAddress> = configured.flat_map(|sources| sources.nodes.clone()).collect();
-        let placed = nodes.iter().any(|node| node.peer == self.id);
-        if !placed && self.config.offers(layer) && held.has(layer) {
-            nodes.insert(0, NodeAddress { peer: self.id, address: self.config.advertise.unwrap_or(here) });
-        }
-        nodes.truncate(crate::message::MAX_SOURCES);
-        LayerSources { layer, nodes }
-    }
-
-    fn ask(&mut self, link: LinkId, stream: StreamId, request: StreamRequest) {
-        match self.grant(link, stream, &request) {
+    fn ask(&mut self, now: Time, link: LinkId, stream: StreamId, request: StreamRequest) {
+        match self.grant(now, link, stream, &request) {
             Ok(()) => self.outputs.push_back(Output::Grant { stream, request }),
             Err(why) => {
                 self.outputs.push_back(Output::Refuse { stream, why });
@@ -208,7 +230,13 @@ impl Node {
         }
     }
 
-    fn grant(&mut self, link: LinkId, stream: StreamId, request: &StreamRequest) -> Result<(), Refusal> {
+    fn grant(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        stream: StreamId,
+        request: &StreamRequest,
+    ) -> Result<(), Refusal> {
         if self.drain != Drain::No {
             return Err(Refusal::Draining);
         }
@@ -221,9 +249,10 @@ impl Node {
                 if chunk.id.block >= held.blocks || !held.top_quality().includes(chunk.id.layer) {
                     return Err(Refusal::NoSuchChunk);
                 }
-                if !self.config.offers(chunk.id.layer) || !held.has(chunk.id.layer) {
+                if !held.has(chunk.id.layer) {
                     return Err(Refusal::LayerNotOffered);
                 }
+                self.serves(now, link, &chunk.id)?;
             }
         }
         self.guests.ask(link, stream, request)
@@ -245,9 +274,11 @@ impl Node {
         self.drain = Drain::Until(now + self.config.drain);
         let links: Vec<LinkId> = self.guests.links().collect();
         self.event(Event::Draining { links: links.len(), open: self.guests.open_requests() });
+        // Viewers first: they must know when their backup calls.
         for link in links {
             self.send(link, Message::Draining);
         }
+        self.network(now, autonomy::AutonomyInput::Leave);
     }
 
     /// What is open may finish, but not for ever.

@@ -23,6 +23,7 @@
 //!     quality: Quality::BRONZE,
 //!     sources: vec![vec![SourceId(0)]],
 //!     connected: vec![SourceId(0)],
+//!     service: Service::default(),
 //!     from: Span::ZERO,
 //!     until: None,
 //! };
@@ -35,26 +36,33 @@
 
 mod buffer;
 mod config;
+mod event;
 mod failover;
 mod feed;
 mod inputs;
 mod io;
+mod network;
 mod playback;
 mod requests;
+mod roster;
 mod session;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use config::PlayerConfig;
+pub use config::{Own, PlayerConfig};
+pub use event::{Event, MoveCause};
 pub use io::{
-    BlockShape, Command, Event, FetchFailure, GiveUp, Input, Opening, Output, RequestId, SourceId, TitleShape,
+    BlockShape, Command, FetchFailure, Found, GiveUp, Input, Opening, Output, RequestId, Service, SourceId,
+    TitleShape,
 };
 
 use crate::quality::{Cause, Stepper};
 use buffer::Buffer;
 use failover::{SourceAction, Sources};
 use media::{Layer, Quality, Span, Time};
+use network::Network;
 use playback::Playback;
 use requests::Requests;
 use session::Session;
@@ -69,6 +77,7 @@ pub struct Player {
     session: Option<Session>,
     playback: Option<Playback>,
     sources: Sources,
+    network: Network,
     requests: Requests,
     buffer: Buffer,
     stepper: Stepper,
@@ -91,6 +100,7 @@ struct Failure {
     heard: Time,
     verdict: Time,
     reasked: u32,
+    cause: MoveCause,
 }
 
 impl Player {
@@ -104,6 +114,7 @@ impl Player {
             session: None,
             playback: None,
             sources: Sources::new(now, Vec::new(), 0),
+            network: Network::default(),
             requests: Requests::default(),
             buffer: Buffer::default(),
             stepper: Stepper::new(config.step, Quality::BRONZE),
@@ -145,6 +156,7 @@ impl Player {
             self.starvation_at(),
             self.hedge_timeout(),
             seek,
+            self.network_timeout(),
         ];
         let all = times.into_iter().chain(self.feed_timeouts()).flatten().chain(self.buffer.retries());
         // What is due by now was looked at; if it stands, it waits for an input.
@@ -181,6 +193,21 @@ impl Player {
         self.sources.serving(layer)
     }
 
+    /// The node that keeps this viewer's record.
+    pub fn home(&self) -> Option<SourceId> {
+        self.network.home
+    }
+
+    /// Who takes over if that node dies, as far as it is known.
+    pub fn backup(&self) -> Option<SourceId> {
+        self.network.backup
+    }
+
+    /// The highest epoch heard of that was taken.
+    pub fn epoch(&self) -> u64 {
+        self.network.epoch
+    }
+
     /// The seek serial in force.
     pub fn serial(&self) -> u64 {
         self.playback.as_ref().map_or(0, |playback| playback.serial)
@@ -200,10 +227,12 @@ impl Player {
                 SourceAction::Probe(source, number) => self.emit(Output::Probe { source, number }),
                 SourceAction::Silent(source, heard) => {
                     self.emit(Output::Event(Event::Silent { source, heard }));
-                    self.note_failure(now, source, heard);
+                    self.note_failure(now, source, heard, MoveCause::Silence);
                 }
             }
         }
+        self.settle_doubt(now);
+        self.seek_service(now);
         self.reask(now);
         let before = self.stepper.target();
         self.stepper.set_reachable(Quality(self.sources.reachable_layers()));
@@ -218,6 +247,7 @@ impl Player {
         self.trim(now);
         self.fetch(now);
         self.watch_supply(now);
+        self.report_position(now);
     }
 
     fn emit(&mut self, output: Output) {

@@ -180,7 +180,8 @@ impl Proxy {
             | Message::Unpublish { .. }
             | Message::Done { .. }
             | Message::AskStatus
-            | Message::Status(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Status(_)
+            | Message::Neighbour(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 

@@ -122,7 +122,7 @@ impl Driver {
                 self.input(input);
                 self.asked.remove(&stream);
             }
-            Happening::Gone { link } => {
+            Happening::Gone { link, .. } => {
                 self.links.remove(&link);
                 self.input(Input::Gone { link });
             }

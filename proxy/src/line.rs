@@ -74,7 +74,7 @@ impl Line {
             questions.opens.insert(request, answer);
             request
         };
-        let open = Open::new(request, title.clone(), Quality(u8::MAX), UserId(1), Visit::Attach);
+        let open = Open::new(request, title.clone(), Quality(u8::MAX), UserId(0), Visit::Copy);
         let sent = self.connection.send(Message::Open(open));
         let opened = match sent {
             Ok(()) => timeout(ANSWER, answered).await,
@@ -154,7 +154,8 @@ async fn listen(mut inbox: Inbox, questions: Arc<Mutex<Questions>>) {
             | Message::Unpublish { .. }
             | Message::Done { .. }
             | Message::AskStatus
-            | Message::Status(_) => {}
+            | Message::Status(_)
+            | Message::Neighbour(_) => {}
         }
     }
     let mut questions = lock(&questions);

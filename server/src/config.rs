@@ -1,8 +1,9 @@
 //! The settings of `lamina serve`, from flags and a TOML file alike.
 
-use media::{Layer, Span};
-use protocol::node::NodeConfig;
-use protocol::{GuestLimits, LayerSources, NodeAddress, PeerId};
+use media::{ByteCount, Layer, Span};
+use protocol::node::autonomy::AutonomyConfig;
+use protocol::node::{Door, NodeConfig};
+use protocol::{GuestLimits, Level, NodeAddress, PeerId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,24 +20,41 @@ pub struct ServeConfig {
     /// Address and UDP port to listen on; port 0 takes a free one. Default
     /// `127.0.0.1:0`: this machine alone.
     pub listen: SocketAddr,
-    /// The address that others are told, if it is not the one they came by.
+    /// The address that others are told, if it is not the one listened on.
     pub advertise: Option<SocketAddr>,
     /// Where the node stands in the network. Default `origin`.
-    pub level: Level,
+    pub level: LevelName,
     /// The folder with the titles. Default `library`.
     pub library: PathBuf,
     /// The layers given to others; none named means those of the level: all for
     /// an origin, one for the others.
     pub offer: Option<Vec<LayerName>>,
-    /// How many sessions there may be. Default 200.
-    pub capacity: usize,
+    /// Nodes of the network that is joined, as `NAME@ADDRESS:PORT` or
+    /// `ADDRESS:PORT`; one is enough. None: a network begins here.
+    pub join: Vec<DoorName>,
+    /// The node's neighbours, as `NAME@ADDRESS:PORT`; none named means that it
+    /// chooses them itself.
+    pub neighbours: Vec<NodeName>,
+    /// Whether an origin publishes all its titles by itself, with how many copies
+    /// for each level; 0: one on every node that is willing. None: by order only.
+    pub publish: Option<u16>,
+    /// C: deliveries at once. Default 200; of an origin 1000.
+    pub capacity: Option<u32>,
+    /// b: with so many free slots or fewer, reservations are moved elsewhere.
+    /// Default a tenth of the capacity.
+    pub bottom_line: Option<u32>,
+    /// Bytes of titles that the node stores at most. Default 100 GB.
+    pub storage: u64,
     /// How many requests of one session may be open. 1 to 64, default 64.
     pub requests: usize,
-    /// Who serves which layer, in the order to be tried.
-    pub sources: Vec<LayerSource>,
-    /// The node that takes over if this one dies, as `NAME@ADDRESS:PORT`.
-    #[serde(with = "as_text")]
-    pub backup: Option<NodeAddress>,
+    /// Ts: between two survival signals, in milliseconds. Default 100.
+    pub signal_ms: u64,
+    /// Td: a neighbour silent for so long is dead, in milliseconds; more than
+    /// `signal_ms`. Default 400.
+    pub dead_ms: u64,
+    /// How long a user who says nothing is served, in milliseconds. Default
+    /// 10000.
+    pub lease_ms: u64,
     /// The folder of keys; none means [`transport::Keys::default_folder`].
     pub keys: Option<PathBuf>,
     /// Bytes of chunks kept in memory after they were read. Default 64 MiB.
@@ -48,18 +66,24 @@ pub struct ServeConfig {
 
 impl Default for ServeConfig {
     fn default() -> Self {
-        let guests = GuestLimits::default();
+        let (guests, network) = (GuestLimits::default(), AutonomyConfig::production());
         Self {
             peer: None,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             advertise: None,
-            level: Level::Origin,
+            level: LevelName(Level::Origin),
             library: PathBuf::from("library"),
             offer: None,
-            capacity: guests.sessions,
+            join: Vec::new(),
+            neighbours: Vec::new(),
+            publish: None,
+            capacity: None,
+            bottom_line: None,
+            storage: network.storage.0,
             requests: guests.requests,
-            sources: Vec::new(),
-            backup: None,
+            signal_ms: network.signal_every.as_millis(),
+            dead_ms: network.dead_after.as_millis(),
+            lease_ms: network.lease.map_or(0, Span::as_millis),
             keys: None,
             cache_bytes: 64 * 1024 * 1024,
             drain_ms: 5000,
@@ -67,78 +91,153 @@ impl Default for ServeConfig {
     }
 }
 
+/// Sessions there may be for each delivery: reservations and copies need one too.
+const SESSIONS_PER_SLOT: usize = 4;
+/// Deliveries of a node at once.
+const CAPACITY: u32 = 200;
+/// Deliveries of an origin at once.
+const ORIGIN_CAPACITY: u32 = 1000;
+
 impl ServeConfig {
     /// The node's name: the one given or that of its level.
     pub fn peer(&self) -> Option<PeerId> {
-        self.peer.or_else(|| self.level.to_string().parse().ok())
+        self.peer.or_else(|| self.level.0.to_string().parse().ok())
     }
 
-    /// What the machine needs of it.
-    pub(crate) fn node(&self) -> NodeConfig {
-        let offer = match (&self.offer, self.level) {
+    /// Whether the values make sense together.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.signal_ms == 0 || self.dead_ms <= self.signal_ms {
+            return Err(ConfigError::Signals { signal_ms: self.signal_ms, dead_ms: self.dead_ms });
+        }
+        let told = self.advertise.unwrap_or(self.listen);
+        let alone = self.join.is_empty() && self.neighbours.is_empty();
+        if told.ip().is_unspecified() && (!alone || self.level.0 != Level::Origin) {
+            return Err(ConfigError::Nowhere(told));
+        }
+        Ok(())
+    }
+
+    /// What the machine needs of it. `bound` is the address listened on, `since`
+    /// the time of the start in milliseconds of the Unix epoch.
+    pub(crate) fn node(&self, bound: SocketAddr, since: u64) -> NodeConfig {
+        let level = self.level.0;
+        let offer = match (&self.offer, level) {
             (Some(layers), _) => Some(layers.iter().map(|layer| layer.0).collect()),
             (None, Level::Origin) => None,
             (None, Level::Layer(layer)) => Some(vec![layer]),
         };
-        let guests =
-            GuestLimits { sessions: self.capacity, requests: self.requests, ..GuestLimits::default() };
+        let most = if level == Level::Origin { ORIGIN_CAPACITY } else { CAPACITY };
+        let capacity = self.capacity.unwrap_or(most);
+        let sessions = usize::try_from(capacity).unwrap_or(usize::MAX).saturating_mul(SESSIONS_PER_SLOT);
+        let guests = GuestLimits { sessions, requests: self.requests, ..GuestLimits::default() };
+        let lease = (self.lease_ms > 0).then(|| Span::from_millis(self.lease_ms));
+        let autonomy = AutonomyConfig {
+            signal_every: Span::from_millis(self.signal_ms),
+            dead_after: Span::from_millis(self.dead_ms),
+            capacity,
+            origin_capacity: capacity,
+            bottom_line: self.bottom_line.unwrap_or(capacity / 10),
+            lease,
+            storage: ByteCount(self.storage),
+            ..AutonomyConfig::production()
+        };
         NodeConfig {
+            address: self.advertise.unwrap_or(bound),
+            since,
+            join: self.join.iter().map(|door| door.0).collect(),
+            neighbours: self.neighbours.iter().map(|node| node.0).collect(),
             guests,
             offer,
-            sources: by_layer(&self.sources),
-            backup: self.backup,
-            advertise: self.advertise,
+            publish: self.publish,
+            autonomy,
             drain: Span::from_millis(self.drain_ms),
-            ..NodeConfig::default()
+            ..NodeConfig::new(level)
         }
     }
 }
 
-/// Gathers the nodes of each layer, in their order.
-fn by_layer(sources: &[LayerSource]) -> Vec<LayerSources> {
-    let mut gathered: Vec<LayerSources> = Vec::new();
-    for source in sources {
-        match gathered.iter_mut().find(|layer| layer.layer == source.layer) {
-            Some(layer) => layer.nodes.push(source.node),
-            None => gathered.push(LayerSources { layer: source.layer, nodes: vec![source.node] }),
-        }
-    }
-    gathered
-}
-
-/// Where a node stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Has everything.
-    Origin,
-    /// Serves this layer.
-    Layer(Layer),
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Origin => f.write_str("origin"),
-            Self::Layer(layer) => layer.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Level {
-    type Err = LevelError;
-
-    fn from_str(text: &str) -> Result<Self, LevelError> {
-        match text {
-            "origin" => Ok(Self::Origin),
-            _ => text.parse().map(Self::Layer).map_err(|_| LevelError),
-        }
-    }
-}
-
-/// A text that names no level.
+/// Settings that make no sense together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a level is `origin`, `base`, `enh1`, `enh2` and so on")]
-pub struct LevelError;
+pub enum ConfigError {
+    /// A node would be thought dead between two of its signals.
+    #[error("a signal every {signal_ms} ms, and dead after {dead_ms} ms without one")]
+    Signals {
+        /// Ts.
+        signal_ms: u64,
+        /// Td.
+        dead_ms: u64,
+    },
+    /// Nobody could find the node there.
+    #[error("other nodes cannot find this one at {0}")]
+    Nowhere(SocketAddr),
+}
+
+/// A level by its name: `origin`, `base`, `enh1` and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelName(pub Level);
+
+/// A node, written `NAME@ADDRESS:PORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeName(pub NodeAddress);
+
+/// A node to join through, written `NAME@ADDRESS:PORT` or `ADDRESS:PORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoorName(pub Door);
+
+impl fmt::Display for LevelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for LevelName {
+    type Err = protocol::node::autonomy::agent::LevelError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = protocol::message::NodeAddressError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for DoorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.peer {
+            Some(peer) => NodeAddress { peer, address: self.0.address }.fmt(f),
+            None => self.0.address.fmt(f),
+        }
+    }
+}
+
+impl FromStr for DoorName {
+    type Err = DoorError;
+
+    fn from_str(text: &str) -> Result<Self, DoorError> {
+        let named = text.parse::<NodeAddress>().map(Door::from);
+        let plain = || text.parse().map(|address| Door { address, peer: None });
+        named.or_else(|_| plain()).map(Self).map_err(|_| DoorError)
+    }
+}
+
+/// A text that says of no node where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a node to join through is written ADDRESS:PORT or NAME@ADDRESS:PORT, such as 127.0.0.1:4460")]
+pub struct DoorError;
 
 /// A layer by its name, `base` or `enh1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,37 +257,6 @@ impl FromStr for LayerName {
     }
 }
 
-/// A node that serves a layer, written `enh1=enh1-2@127.0.0.1:4461`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerSource {
-    /// The layer.
-    pub layer: Layer,
-    /// The node.
-    pub node: NodeAddress,
-}
-
-impl fmt::Display for LayerSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.layer, self.node)
-    }
-}
-
-impl FromStr for LayerSource {
-    type Err = SourceError;
-
-    fn from_str(text: &str) -> Result<Self, SourceError> {
-        let (layer, node) = text.split_once('=').ok_or(SourceError)?;
-        let layer = layer.parse().map_err(|_| SourceError)?;
-        let node = node.parse().map_err(|_| SourceError)?;
-        Ok(Self { layer, node })
-    }
-}
-
-/// A text that names no source of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a source is written LAYER=NAME@ADDRESS:PORT, such as enh1=enh1-2@127.0.0.1:4461")]
-pub struct SourceError;
-
 /// Types that are one text in a file.
 macro_rules! text_in_files {
     ($($name:ty),*) => {$(
@@ -205,28 +273,7 @@ macro_rules! text_in_files {
         }
     )*};
 }
-text_in_files!(Level, LayerName, LayerSource);
-
-/// An optional value that is one text in a file.
-mod as_text {
-    use super::{Deserialize, Deserializer, FromStr, Serialize, Serializer, fmt};
-    use serde::de::Error as _;
-
-    #[allow(clippy::ref_option, reason = "the signature that serde asks for")]
-    pub(super) fn serialize<S: Serializer, T: fmt::Display>(
-        value: &Option<T>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        value.as_ref().map(ToString::to_string).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
-        deserializer: D,
-    ) -> Result<Option<T>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
-    }
-}
+text_in_files!(LevelName, LayerName, NodeName, DoorName);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests state exact values")]
@@ -241,16 +288,17 @@ mod tests {
             listen = "127.0.0.1:4460"
             library = "/srv/films"
             offer = ["enh1"]
-            sources = ["enh1=enh1-1@127.0.0.1:4460", "enh1=origin@[::1]:4470"]
-            backup = "base-2@127.0.0.1:4462"
+            join = ["127.0.0.1:4470", "origin@[::1]:4470"]
+            neighbours = ["base-2@127.0.0.1:4462"]
+            capacity = 50
         "#;
         let config: ServeConfig = toml::from_str(file).unwrap();
-        assert_eq!(config.level, Level::Layer(Layer::ENH1));
-        assert_eq!(config.backup.unwrap().to_string(), "base-2@127.0.0.1:4462");
-        assert_eq!(config.sources.last().unwrap().to_string(), "enh1=origin@[::1]:4470");
-        let node = config.node();
-        assert_eq!((node.guests.sessions, node.offer), (200, Some(vec![Layer::ENH1])));
-        assert_eq!(node.sources.len(), 1);
+        assert_eq!(config.level.0, Level::ENH1);
+        assert_eq!(config.join.last().unwrap().to_string(), "origin@[::1]:4470");
+        let node = config.node(config.listen, 7);
+        assert_eq!((node.guests.sessions, node.offer, node.since), (200, Some(vec![Layer::ENH1]), 7));
+        assert_eq!((node.autonomy.capacity, node.autonomy.bottom_line), (50, 5));
+        assert_eq!((node.join.len(), node.neighbours.len()), (2, 1));
         let written = toml::to_string(&config).unwrap();
         assert_eq!(toml::from_str::<ServeConfig>(&written).unwrap(), config);
     }
@@ -258,11 +306,23 @@ mod tests {
     #[test]
     fn the_level_decides_what_is_offered_unless_told_otherwise() {
         let at = |level: &str| ServeConfig { level: level.parse().unwrap(), ..ServeConfig::default() };
-        assert_eq!(at("origin").node().offer, None);
-        assert_eq!(at("base").node().offer, Some(vec![Layer::BASE]));
+        let offer = |level: &str| at(level).node(at(level).listen, 0).offer;
+        assert_eq!((offer("origin"), offer("base")), (None, Some(vec![Layer::BASE])));
         assert_eq!(at("enh2").peer().unwrap().to_string(), "enh2");
-        assert_eq!("top".parse::<Level>(), Err(LevelError));
-        assert_eq!("enh1=origin".parse::<LayerSource>(), Err(SourceError));
+        assert!("top".parse::<LevelName>().is_err() && "nowhere".parse::<DoorName>().is_err());
         assert!(toml::from_str::<ServeConfig>("colour = 'red'").is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused_before_anything_listens() {
+        let config = ServeConfig { signal_ms: 400, ..ServeConfig::default() };
+        assert_eq!(config.check(), Err(ConfigError::Signals { signal_ms: 400, dead_ms: 400 }));
+        let anywhere: SocketAddr = "0.0.0.0:4460".parse().unwrap();
+        let mut config = ServeConfig { listen: anywhere, ..ServeConfig::default() };
+        assert_eq!(config.check(), Ok(()), "an origin alone is found by who knows its address");
+        config.join = vec!["127.0.0.1:1".parse().unwrap()];
+        assert_eq!(config.check(), Err(ConfigError::Nowhere(anywhere)));
+        config.advertise = Some("127.0.0.1:4460".parse().unwrap());
+        assert_eq!(config.check(), Ok(()));
     }
 }

@@ -1,32 +1,44 @@
 //! The task that owns the machine: inputs in, outputs out, one at a time.
 
+use crate::fetcher::Fetcher;
 use crate::librarian::{self, Found};
+use crate::news::News;
 use crate::store::Store;
 use bytes::Bytes;
-use media::{Hash, Time};
-use protocol::node::{Event, Input, Node, Outcome, Output};
-use protocol::{LinkId, Message, Refusal, StreamId, StreamRequest};
+use media::library::remove_layer;
+use media::{Hash, Layer, Span, Time, TitleName};
+use protocol::node::autonomy::AgentMessage;
+use protocol::node::{Door, Event, Input, Node, Outcome, Output};
+use protocol::status::Traffic;
+use protocol::{Claims, LinkId, Message, Open, Refusal, Role, StreamId, StreamRequest};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
-use tracing::{debug, info};
-use transport::{Connection, Happening, Host, Responder, SendError, ServeError};
+use tracing::{debug, error};
+use transport::{
+    Authority, Connection, DialError, Endpoint, Happening, Host, Inbox, Responder, SendError, ServeError,
+};
 
 /// A payload that is not through after this long is given up.
 const PAYLOAD: Duration = Duration::from_mins(2);
 /// Chunks read from disk at once; more wait.
 const DISK_READS: usize = 32;
-/// Ends of payloads that wait to be heard.
+/// Ends of payloads, of copies and of dials that wait to be heard.
 const ENDS: usize = 1024;
+/// How long another node may take to be reached.
+const DIAL: Duration = Duration::from_secs(1);
 
 /// Listens to everything the machine says for people and figures.
 pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send>;
 
 /// How the answer on a stream ended.
 type End = (StreamId, Outcome);
+/// How a dial ended.
+type Dialled = (SocketAddr, Result<(Connection, Inbox), DialError>);
 
 /// Everything that is driven together.
 pub(crate) struct Driver {
@@ -37,6 +49,14 @@ pub(crate) struct Driver {
     links: BTreeMap<LinkId, Connection>,
     /// Requests that the machine is deciding about right now.
     asked: BTreeMap<StreamId, Responder>,
+    endpoint: Endpoint,
+    authority: Authority,
+    dial: mpsc::Sender<Dialled>,
+    dialled: mpsc::Receiver<Dialled>,
+    fetcher: Fetcher,
+    copied: mpsc::Receiver<(TitleName, Layer)>,
+    traffic: Traffic,
+    news: News,
     questions: mpsc::Sender<(LinkId, Message)>,
     found: mpsc::Receiver<Found>,
     ended: mpsc::Sender<End>,
@@ -51,6 +71,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(
         machine: Node,
+        (endpoint, authority): (Endpoint, Authority),
         host: Host,
         store: Arc<Store>,
         drain: watch::Receiver<bool>,
@@ -58,8 +79,19 @@ impl Driver {
     ) -> Self {
         let (questions, found) = librarian::start(Arc::clone(&store));
         let (ended, ends) = mpsc::channel(ENDS);
+        let (dial, dialled) = mpsc::channel(ENDS);
+        let (done, copied) = mpsc::channel(ENDS);
+        let fetcher = Fetcher::new(endpoint.clone(), store.library().clone(), done);
         Self {
             machine,
+            endpoint,
+            authority,
+            dial,
+            dialled,
+            fetcher,
+            copied,
+            traffic: Traffic::default(),
+            news: News::default(),
             host,
             store,
             disk: Arc::new(Semaphore::new(DISK_READS)),
@@ -93,9 +125,11 @@ impl Driver {
                 Some(found) = self.found.recv() => {
                     self.input(Input::Shelf(found.held));
                     for (link, message) in found.questions {
-                        self.input(Input::Heard { link, message });
+                        self.hear(link, message);
                     }
                 }
+                Some((address, outcome)) = self.dialled.recv() => self.end_of_dial(address, outcome),
+                Some(_) = self.copied.recv() => self.look_through(),
                 Ok(()) = self.drain.changed() => self.input(Input::Drain),
                 () = wait_until(self.born, timeout) => self.input(Input::Timeout),
                 Some(_) = self.partings.join_next() => {}
@@ -117,17 +151,96 @@ impl Driver {
                     self.drop_link(link, "too many questions");
                 }
             }
-            Happening::Heard { link, message } => self.input(Input::Heard { link, message }),
+            Happening::Heard { link, message } => self.hear(link, message),
             Happening::Asked { link, stream, request, responder } => {
                 self.asked.insert(stream, responder);
                 self.input(Input::Asked { link, stream, request });
                 self.asked.remove(&stream);
             }
-            Happening::Gone { link } => {
+            Happening::Gone { link, parted } => {
                 self.links.remove(&link);
-                self.input(Input::Gone { link });
+                self.input(Input::Gone { link, parted });
             }
         }
+    }
+
+    fn hear(&mut self, link: LinkId, message: Message) {
+        let input = match message {
+            Message::Open(open) => {
+                let claims = self.claims(&open);
+                Input::Opens { link, open, claims }
+            }
+            message => {
+                let travel = self.links.get(&link).map_or(Span::ZERO, |connection| connection.rtt().into());
+                Input::Heard { link, message, travel: Span::from_nanos(travel.as_nanos() / 2) }
+            }
+        };
+        self.input(input);
+    }
+
+    /// What a viewer's token says, if it is one of this cluster and still holds.
+    fn claims(&self, open: &Open) -> Result<Claims, Refusal> {
+        let Some(token) = &open.token else { return Ok(Claims::NONE) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.authority.claims(token, now).map_err(|error| {
+            debug!(%error, "a token is not valid");
+            Refusal::Token
+        })
+    }
+
+    /// The library has changed: the machine is told what is there.
+    fn look_through(&mut self) {
+        // A question that nobody asked; when the queue is full it is asked anyway.
+        let _ = self.questions.try_send((LinkId(u64::MAX), Message::ListTitles));
+    }
+
+    fn dial(&self, door: Door) {
+        let (endpoint, ended) = (self.endpoint.clone(), self.dial.clone());
+        tokio::spawn(async move {
+            let outcome = endpoint.dial(door.address, door.peer, DIAL).await;
+            // If nobody hears it, the node has stopped.
+            let _ = ended.send((door.address, outcome)).await;
+        });
+    }
+
+    fn end_of_dial(&mut self, address: SocketAddr, outcome: Result<(Connection, Inbox), DialError>) {
+        let attended = outcome.map_err(|error| debug!(%error, "a node is not reached")).ok();
+        let attended = attended.and_then(|(connection, inbox)| {
+            let link = self.host.attend(connection.clone(), inbox)?;
+            Some((link, connection))
+        });
+        match attended {
+            Some((link, connection)) => {
+                let hello = connection.peer();
+                self.links.insert(link, connection);
+                self.input(Input::Reached { link, address, hello });
+            }
+            None => self.input(Input::Unreached { address }),
+        }
+    }
+
+    /// Counts what is said to other nodes.
+    fn count(&mut self, connection_role: Role, message: &Message) {
+        if connection_role == Role::Node {
+            let length = protocol::frame::length(message);
+            let kind = match message {
+                Message::Agent(AgentMessage::Signal) => &mut self.traffic.signals,
+                _ => &mut self.traffic.agents,
+            };
+            *kind = kind.saturating_add(length);
+        }
+    }
+
+    fn remove(&mut self, title: TitleName, layer: Layer) {
+        self.fetcher.cancel(&title, layer);
+        let (library, questions) = (self.store.library().clone(), self.questions.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = remove_layer(&library, &title, layer) {
+                error!(%title, %layer, %error, "a layer was not deleted");
+            }
+            // As in `look_through`.
+            let _ = questions.try_send((LinkId(u64::MAX), Message::ListTitles));
+        });
     }
 
     fn drop_link(&mut self, link: LinkId, word: &str) {
@@ -137,20 +250,35 @@ impl Driver {
     }
 
     fn input(&mut self, input: Input) {
-        let now = Time::ZERO + self.born.elapsed().into();
+        let now = self.now();
         self.machine.handle_input(now, input);
         while let Some(output) = self.machine.poll_output() {
             self.output(output);
         }
     }
 
+    fn now(&self) -> Time {
+        Time::ZERO + self.born.elapsed().into()
+    }
+
+    fn send(&mut self, link: LinkId, message: Message) {
+        let Some(connection) = self.links.get(&link).cloned() else { return };
+        self.count(connection.peer().role, &message);
+        if let Err(SendError::Full) = connection.send(message) {
+            self.drop_link(link, "messages are not taken");
+        }
+    }
+
     fn output(&mut self, output: Output) {
         match output {
-            Output::Send { link, message } => {
-                let sent = self.links.get(&link).map(|connection| connection.send(message));
-                if let Some(Err(SendError::Full)) = sent {
-                    self.drop_link(link, "messages are not taken");
-                }
+            Output::Send { link, message } => self.send(link, message),
+            Output::Dial(door) => self.dial(door),
+            Output::Fetch { title, layer, from } => self.fetcher.fetch(title, layer, from),
+            Output::Remove { title, layer } => self.remove(title, layer),
+            Output::TellStatus { link, mut status } => {
+                status.traffic = self.traffic;
+                status.events = self.news.lines(self.now());
+                self.send(link, Message::Status(status));
             }
             Output::Part { link } => {
                 if let Some(connection) = self.links.remove(&link) {
@@ -170,7 +298,10 @@ impl Driver {
             }
             Output::Drained => self.drained = true,
             Output::Event(event) => {
-                tell(&event);
+                if let Event::Sent { bytes, .. } = event {
+                    self.traffic.media = self.traffic.media.saturating_add(bytes);
+                }
+                self.news.note(self.now(), &event);
                 (self.on_event)(&event);
             }
         }
@@ -237,22 +368,4 @@ async fn send(mut responder: Responder, bytes: Bytes, hash: Hash) -> Result<u64,
     responder.send(bytes).await?;
     responder.finish().await?;
     Ok(length)
-}
-
-/// Each event is one line; what happens for every chunk is for the curious.
-fn tell(event: &Event) {
-    match event {
-        Event::Sent { .. } | Event::GivenUp { .. } => debug!(?event),
-        Event::Joined { .. }
-        | Event::TurnedAway { .. }
-        | Event::Left { .. }
-        | Event::Opened { .. }
-        | Event::SessionRefused { .. }
-        | Event::Closed { .. }
-        | Event::RequestRefused { .. }
-        | Event::Damaged { .. }
-        | Event::Rejected { .. }
-        | Event::Draining { .. }
-        | Event::Drained { .. } => info!(?event),
-    }
 }

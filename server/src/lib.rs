@@ -8,11 +8,13 @@
 
 mod config;
 mod driver;
+mod fetcher;
 mod librarian;
+mod news;
 mod running;
 mod store;
 
-pub use config::{LayerName, LayerSource, Level, LevelError, ServeConfig, SourceError};
+pub use config::{ConfigError, DoorError, DoorName, LayerName, LevelName, NodeName, ServeConfig};
 pub use running::{StartError, serve};
 pub use store::{Store, StoreError};
 pub use transport::{Ready, Running};

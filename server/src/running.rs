@@ -1,13 +1,16 @@
 //! Starting a node, and stopping it.
 
-use crate::config::ServeConfig;
+use crate::config::{ConfigError, ServeConfig};
 use crate::driver::Driver;
 use crate::store::{Store, StoreError};
 use media::Time;
+use media::library::Library;
 use protocol::node::{Event, Node};
-use protocol::{PeerId, Role};
+use protocol::{Level, PeerId, Role};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::info;
 use transport::{
     Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError, Running,
@@ -16,6 +19,9 @@ use transport::{
 /// Why a node does not start. Nothing listens then.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The settings make no sense together.
+    #[error("the settings do not fit together")]
+    Config(#[from] ConfigError),
     /// The library cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -43,6 +49,7 @@ pub async fn serve(
     config: ServeConfig,
     on_event: impl Fn(&Event) + Send + 'static,
 ) -> Result<Running, StartError> {
+    config.check()?;
     let peer = config.peer().ok_or(StartError::NoName)?;
     let prepare = {
         let config = config.clone();
@@ -51,21 +58,39 @@ pub async fn serve(
     let (store, identity, authority) =
         tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let bind = config.listen;
-    let endpoint =
-        Endpoint::open(&EndpointConfig { bind, ..EndpointConfig::member(Role::Node, &identity, authority) })?;
-    let machine = Node::new(Time::ZERO, peer, config.node(), 0);
+    let member = EndpointConfig::member(Role::Node, &identity, authority.clone());
+    let endpoint = Endpoint::open(&EndpointConfig { bind, ..member })?;
+    let level = config.level;
     let node = Running::start(peer, endpoint.clone(), |address, ordered| {
-        let host = Host::start(endpoint, address);
-        Driver::new(machine, host, Arc::new(store), ordered, Box::new(on_event)).run()
+        let machine = Node::new(Time::ZERO, peer, config.node(address, since()), seed());
+        let host = Host::start(endpoint.clone(), address);
+        let (store, on_event) = (Arc::new(store), Box::new(on_event));
+        Driver::new(machine, (endpoint, authority), host, store, ordered, on_event).run()
     });
     let node = node.map_err(StartError::Address)?;
-    info!(%peer, address = %node.address(), level = %config.level, "serving");
+    info!(%peer, address = %node.address(), %level, "serving");
     Ok(node)
+}
+
+/// The time of the start: it tells this life of the node from its last one.
+fn since() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// By lot, so that nodes started together do not beat together.
+fn seed() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// What comes from disk before anything listens.
 fn prepare(config: &ServeConfig, peer: PeerId) -> Result<(Store, Identity, Authority), StartError> {
-    let store = Store::open(config.library.clone(), config.cache_bytes)?;
+    // Who is given layers by the network may begin with an empty folder.
+    let library = match config.level.0 {
+        Level::Origin => Library::open(&config.library),
+        Level::Layer(_) => Library::create(&config.library),
+    };
+    let store = Store::open(library.map_err(StoreError::from)?, config.cache_bytes)?;
     let folder = config.keys.clone().map_or_else(Keys::default_folder, Ok)?;
     let identity = Identity::obtain(&folder, peer)?;
     let authority = Authority::load(&folder)?;

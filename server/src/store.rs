@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use media::library::{Library, LibraryError, TitleFolder};
 use media::manifest::MANIFEST_FILE;
-use media::{ChunkId, Hash, Layer, TitleName};
+use media::{ByteCount, ChunkId, Hash, Layer, Manifest, TitleName};
 use protocol::node::Held;
 use protocol::{Refusal, StreamRequest};
 use quick_cache::Weighter;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tracing::{error, warn};
@@ -68,8 +68,7 @@ pub enum StoreError {
 impl Store {
     /// Opens a library and looks through it; keeps at most `cache_bytes` of
     /// chunks in memory. Blocks on the disk.
-    pub fn open(library: PathBuf, cache_bytes: u64) -> Result<Self, StoreError> {
-        let library = Library::open(library)?;
+    pub fn open(library: Library, cache_bytes: u64) -> Result<Self, StoreError> {
         // The number of entries is only a hint: chunks of about 64 KiB.
         let entries = usize::try_from(cache_bytes / (64 * 1024)).unwrap_or(usize::MAX).clamp(16, 65_536);
         let recent = Cache::with_weighter(entries, cache_bytes, ByLength);
@@ -106,6 +105,11 @@ impl Store {
         }
         *self.titles.write().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())
+    }
+
+    /// The library on disk.
+    pub fn library(&self) -> &Library {
+        &self.library
     }
 
     /// What is here, for the machine.
@@ -171,6 +175,14 @@ impl Stamp {
     }
 }
 
+/// What a layer takes on disk, but for its index.
+fn size(manifest: &Manifest, layer: Layer) -> ByteCount {
+    let init = manifest.layers.get(layer.index()).map_or(0, |info| info.init.len());
+    let chunks = manifest.blocks.iter().filter_map(|block| block.chunks.get(layer.index()));
+    let bytes = chunks.fold(0_u64, |sum, chunk| sum.saturating_add(chunk.length));
+    ByteCount(bytes.saturating_add(u64::try_from(init).unwrap_or(u64::MAX)))
+}
+
 impl Title {
     fn new(folder: TitleFolder, stamp: Stamp) -> Self {
         let manifest = folder.manifest();
@@ -188,6 +200,7 @@ impl Title {
             manifest_hash: self.manifest_hash,
             blocks: manifest.block_count(),
             layers: self.folder.layers().collect(),
+            sizes: Layer::first(manifest.top_quality().layers()).map(|layer| size(manifest, layer)).collect(),
         }
     }
 

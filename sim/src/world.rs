@@ -310,7 +310,9 @@ impl World {
         self.queue
             .iter()
             .filter(|happening| match happening {
-                Happening::Message { message, .. } => !matches!(message, AgentMessage::Signal),
+                Happening::Message { message, .. } => {
+                    !matches!(message, AgentMessage::Signal | AgentMessage::Digest(_))
+                }
                 Happening::Notice { .. } | Happening::Ask { .. } | Happening::Stored { .. } => true,
                 Happening::Wake { .. }
                 | Happening::Depart { .. }

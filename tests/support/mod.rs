@@ -1,11 +1,17 @@
 //! What the witnesses share: films, titles, networks and viewers.
 #![allow(dead_code, unreachable_pub, reason = "each witness uses its own part")]
-#![allow(clippy::indexing_slicing, reason = "a test that meets the unexpected should say so loudly")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that meets the unexpected should say so loudly"
+)]
 
 pub mod relay;
+pub mod theatre;
+pub mod wire;
 
 use encoder::{EncodeOptions, Metrics, Preset};
-use lab::stage::{Stage, StagePlan};
+use lab::stage::{Size, StagePlan};
 use media::library::{Library, TitleFolder};
 use media::{Quality, Span, TitleName};
 use player::{Command as Order, PlayError, PlayOptions, PlayReport, PlayerEvent};
@@ -14,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transport::{Authority, Keys};
@@ -58,17 +65,43 @@ pub fn small_title(folder: &Path, seconds: u64) -> TitleFolder {
     library.title(&"small".parse().unwrap()).unwrap()
 }
 
-/// The network of `lamina up` for one title.
-pub async fn stage(folder: &Path, title: &TitleFolder, origin_has_top: bool) -> Stage {
-    let plan = StagePlan {
+/// A small generator, so that a run can be repeated by its seed.
+pub struct Dice(u64);
+
+impl Dice {
+    /// One that begins anywhere, and says how to begin there again: by
+    /// `LAMINA_SEED` and the name of the test.
+    pub fn by_lot(test: &str) -> Self {
+        let named = std::env::var("LAMINA_SEED").ok().and_then(|seed| seed.parse().ok());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let seed = named.unwrap_or(u64::from(now.subsec_nanos()));
+        println!("LAMINA_SEED={seed} ./x test {test}");
+        Self(seed)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // SplitMix64: Steele, Lea and Flood, OOPSLA 2014.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// A network of this size for one title.
+pub fn plan(folder: &Path, title: &TitleFolder, size: Size, origin_has_top: bool) -> StagePlan {
+    StagePlan {
         program: LAMINA.into(),
         folder: folder.join("stage"),
         library: title.path().parent().unwrap().to_owned(),
         titles: vec![title.manifest().title.clone()],
         layers: title.manifest().top_quality().layers(),
+        size,
         origin_has_top,
-    };
-    Stage::start(&plan).await.expect("the network starts")
+        arguments: Vec::new(),
+    }
 }
 
 /// A peer's name.

@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Messages that wait to be sent, and that wait to be heard, at most.
+/// Messages that wait to be heard, at most.
 const QUEUE: usize = 64;
+/// Messages that wait to be sent, at most: when a node dies, its neighbours have
+/// something to say about each of its users at once.
+const OUTGOING: usize = 1024;
 /// A peer that takes no byte of a message for so long is gone.
 const MESSAGE_PROGRESS: Duration = Duration::from_secs(5);
 
@@ -86,7 +89,7 @@ impl Connection {
         receive: RecvStream,
     ) -> (Self, Inbox) {
         let pulse = Pulse::new();
-        let (outgoing, to_send) = mpsc::channel(QUEUE);
+        let (outgoing, to_send) = mpsc::channel(OUTGOING);
         let (heard, inbox) = mpsc::channel(QUEUE);
         tokio::spawn(speak(send, to_send));
         tokio::spawn(listen(receive, heard, pulse.clone()));

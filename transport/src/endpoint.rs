@@ -1,4 +1,5 @@
-//! One UDP port that dials and, with a certificate, accepts.
+//! One UDP port that dials and, with a certificate, accepts. Viewers and
+//! operators only dial.
 
 use crate::connection::{Connection, Inbox};
 use crate::error::{AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError};
@@ -41,7 +42,8 @@ impl Endpoint {
         }
         let mut client = ClientConfig::new(tls::client(&config.authority, identity)?);
         client.transport_config(settings::dialling(config.congestion, config.payload_window));
-        let server = match identity.filter(|_| config.accepts) {
+        let accepts = config.accepts && accepts(config.role);
+        let server = match identity.filter(|_| accepts) {
             Some(identity) => {
                 let mut server = ServerConfig::with_crypto(tls::server(&config.authority, identity)?);
                 server.transport_config(settings::accepting(config.congestion)).max_incoming(MAX_ARRIVALS);
@@ -112,7 +114,7 @@ impl Endpoint {
             None => return Err(LinkError::CutShort.into()),
         };
         let expected = expected.is_none_or(|peer| peer == hello.peer);
-        if !expected || hello.role == Role::Viewer || !tls::proves(quic.peer_identity(), hello.peer) {
+        if !expected || !accepts(hello.role) || !tls::proves(quic.peer_identity(), hello.peer) {
             return Err(DialWhy::Claim(hello.peer));
         }
         let local = self.quic.local_addr().ok();
@@ -145,7 +147,7 @@ impl Arrival {
     }
 
     /// Shakes hands and hears the peer's greeting, `within` this time. Whoever
-    /// claims to be a node or proxy must hold a certificate of that name. The
+    /// claims to be anything but a viewer must hold a certificate of that name. The
     /// greeting is answered by the caller with [`Message::Hello`] or
     /// [`Message::Refused`].
     pub async fn establish(self, within: Duration) -> Result<(Connection, Inbox), AcceptError> {
@@ -173,6 +175,11 @@ impl Arrival {
         let local = local_ip.map(|ip| SocketAddr::new(ip, 0));
         Ok(Connection::start(quic, hello, local, send, receive))
     }
+}
+
+/// Who may be dialled: whoever watches or runs the network only dials.
+fn accepts(role: Role) -> bool {
+    matches!(role, Role::Node | Role::Proxy)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the connection ends here")]

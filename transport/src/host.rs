@@ -6,6 +6,7 @@
 
 use crate::connection::{Connection, Inbox};
 use crate::endpoint::{Arrival, Endpoint};
+use crate::error::ClosedBy;
 use crate::responder::{PendingRequest, Responder};
 use protocol::{LinkId, Message, StreamId, StreamRequest};
 use std::net::SocketAddr;
@@ -56,6 +57,8 @@ pub enum Happening {
     Gone {
         /// Which.
         link: LinkId,
+        /// Whether the peer ended it by itself.
+        parted: bool,
     },
 }
 
@@ -63,6 +66,10 @@ pub enum Happening {
 #[derive(Debug)]
 pub struct Host {
     happenings: mpsc::Receiver<Happening>,
+    door: mpsc::WeakSender<Happening>,
+    own: SocketAddr,
+    next_stream: Arc<AtomicU64>,
+    next_link: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +77,7 @@ struct Door {
     happenings: mpsc::Sender<Happening>,
     own: SocketAddr,
     next_stream: Arc<AtomicU64>,
+    next_link: Arc<AtomicU64>,
 }
 
 impl Host {
@@ -77,9 +85,26 @@ impl Host {
     /// inside a tokio runtime.
     pub fn start(endpoint: Endpoint, own: SocketAddr) -> Self {
         let (sender, happenings) = mpsc::channel(QUEUE);
-        let door = Door { happenings: sender, own, next_stream: Arc::default() };
-        tokio::spawn(accept(endpoint, door));
-        Self { happenings }
+        let (next_stream, next_link) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let door = sender.downgrade();
+        let shared = (Arc::clone(&next_stream), Arc::clone(&next_link));
+        let accepting = Door { happenings: sender, own, next_stream: shared.0, next_link: shared.1 };
+        tokio::spawn(accept(endpoint, accepting));
+        Self { happenings, door, own, next_stream, next_link }
+    }
+
+    /// Listens to a connection that was dialled as to those that are accepted;
+    /// the number that it has from now on. Nothing if the endpoint is closed.
+    pub fn attend(&self, connection: Connection, inbox: Inbox) -> Option<LinkId> {
+        let door = Door {
+            happenings: self.door.upgrade()?,
+            own: self.own,
+            next_stream: Arc::clone(&self.next_stream),
+            next_link: Arc::clone(&self.next_link),
+        };
+        let link = door.number();
+        tokio::spawn(async move { door.attend_to_end(link, connection, inbox).await });
+        Some(link)
     }
 
     /// The next happening; nothing once the endpoint is closed and all is told.
@@ -91,7 +116,6 @@ impl Host {
 
 async fn accept(endpoint: Endpoint, door: Door) {
     let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-    let mut next_link = 0;
     loop {
         let arrival = tokio::select! {
             arrival = endpoint.accept() => arrival,
@@ -100,9 +124,8 @@ async fn accept(endpoint: Endpoint, door: Door) {
         let Some(arrival) = arrival else { return };
         // Dropping an arrival tells it that it is refused.
         let Ok(room) = Arc::clone(&handshakes).try_acquire_owned() else { continue };
-        let link = LinkId(next_link);
-        next_link = next_link.saturating_add(1);
         let door = door.clone();
+        let link = door.number();
         tokio::spawn(async move {
             let from = arrival.remote_address();
             if let Err(error) = door.receive(link, arrival, room).await {
@@ -127,11 +150,20 @@ impl Door {
         };
         let linked = Happening::Linked { link, connection: connection.clone(), here };
         if self.happenings.send(linked).await.is_ok() {
-            self.attend(link, &connection, inbox).await;
-            // If nobody hears it, nobody holds anything for this link either.
-            let _ = self.happenings.send(Happening::Gone { link }).await;
+            self.attend_to_end(link, connection, inbox).await;
         }
         Ok(())
+    }
+
+    fn number(&self) -> LinkId {
+        LinkId(self.next_link.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn attend_to_end(&self, link: LinkId, connection: Connection, inbox: Inbox) {
+        self.attend(link, &connection, inbox).await;
+        let parted = matches!(connection.close_reason(), Some(ClosedBy::Peer(_)));
+        // If nobody hears it, nobody holds anything for this link either.
+        let _ = self.happenings.send(Happening::Gone { link, parted }).await;
     }
 
     /// Passes on what one peer says and asks, until it is gone.

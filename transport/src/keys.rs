@@ -4,7 +4,8 @@
 //! A folder of keys holds `ca.pem` (public: viewers need it), `ca.key`, and
 //! `peers/NAME.pem` with certificate and key of each peer in one file, so that
 //! the pair can never be torn. Certificates carry the DNS names `lamina` and
-//! `NAME.lamina`. Everything but `ca.pem` is readable by its owner only.
+//! `NAME.lamina`. Everything but `ca.pem` is readable by its owner only. A viewer
+//! who was promised something holds one more file, its [`ViewerKey`].
 
 use protocol::PeerId;
 use rcgen::{
@@ -19,6 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod files;
+pub mod token;
+mod viewer;
+
+pub use viewer::ViewerKey;
 
 /// The authority's certificate, in a folder of keys.
 pub const CA_FILE: &str = "ca.pem";
@@ -147,7 +152,8 @@ fn authority_params() -> Result<CertificateParams, KeysError> {
     let mut params = CertificateParams::new(Vec::new()).map_err(making)?;
     params.distinguished_name.push(DnType::CommonName, "Lamina cluster authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     Ok(params)
 }
 

@@ -28,7 +28,8 @@ pub use error::{
     AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError, SendError,
 };
 pub use host::{Happening, Host};
-pub use keys::{Authority, Identity, Keys, KeysError};
+pub use keys::token::TokenError;
+pub use keys::{Authority, Identity, Keys, KeysError, ViewerKey};
 pub use payload::{Expect, Payload, PayloadReader};
 pub use priority::Priority;
 pub use responder::{PendingRequest, Responder, ServeError};

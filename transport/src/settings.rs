@@ -43,7 +43,7 @@ pub enum Congestion {
 pub struct EndpointConfig {
     /// The name told to peers.
     pub peer: PeerId,
-    /// The part played; nodes and proxies need an identity of the same name.
+    /// The part played; all but viewers need an identity of the same name.
     pub role: Role,
     /// The address to bind; port 0 takes a free one.
     pub bind: SocketAddr,
@@ -51,7 +51,7 @@ pub struct EndpointConfig {
     pub authority: Authority,
     /// The certificate shown; none for a viewer.
     pub identity: Option<Identity>,
-    /// Whether others may dial in; needs an identity.
+    /// Whether others may dial in; needs an identity. Operators never accept.
     pub accepts: bool,
     /// Congestion control of every connection.
     pub congestion: Congestion,
@@ -92,6 +92,12 @@ impl EndpointConfig {
             accepts: true,
             ..Self::viewer(identity.peer(), authority)
         }
+    }
+
+    /// Somebody who runs the network, named by a certificate, on a free port,
+    /// able to reach both IPv4 and IPv6. An operator accepts nobody.
+    pub fn operator(identity: &Identity, authority: Authority) -> Self {
+        Self::member(Role::Operator, identity, authority).dialling_only()
     }
 
     /// The same peer where it only dials: on a free port, able to reach both

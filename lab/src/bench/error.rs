@@ -17,6 +17,9 @@ pub enum BenchError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is no such network to simulate.
+    #[error(transparent)]
+    Topology(#[from] ::sim::TopologyError),
     /// A program ended with an error.
     #[error("`{program}` failed: {why}")]
     Program {

@@ -1,12 +1,17 @@
-//! The story as data: what is done to the network, and when.
+//! The story as data: what is done to the network, and when. Nobody knows
+//! beforehand which node will serve; the scenes name nodes by their part.
 
-/// One thing that is done to a node.
+use media::Layer;
+
+/// One thing that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// SIGKILL.
-    Kill,
-    /// Start it again.
-    Restart,
+    /// SIGKILL for the node that serves this layer to the gold viewer.
+    KillServing(Layer),
+    /// SIGKILL for every node of this layer's level that still runs.
+    KillRest(Layer),
+    /// Start the first node again that was killed.
+    RestartFirst,
 }
 
 /// One scene.
@@ -14,11 +19,9 @@ pub(super) enum Deed {
 pub(super) struct Scene {
     /// Seconds after the first picture.
     pub(super) at_secs: u64,
-    /// The node.
-    pub(super) node: &'static str,
-    /// What is done to it.
+    /// What is done.
     pub(super) deed: Deed,
-    /// What people are told.
+    /// What people are told, after the names of the nodes.
     pub(super) says: &'static str,
 }
 
@@ -26,27 +29,23 @@ pub(super) struct Scene {
 pub(super) const SCENES: [Scene; 4] = [
     Scene {
         at_secs: 8,
-        node: "enh2-1",
-        deed: Deed::Kill,
-        says: "killing enh2-1, which serves Enh2: enh2-2 should take over unnoticed",
+        deed: Deed::KillServing(Layer::ENH2),
+        says: "killed, which served Enh2: another one should take over unnoticed",
     },
     Scene {
         at_secs: 14,
-        node: "enh2-2",
-        deed: Deed::Kill,
-        says: "killing enh2-2, the last one with Enh2: expect a step to silver, and no freeze",
+        deed: Deed::KillRest(Layer::ENH2),
+        says: "killed, the last with Enh2: expect a step to silver, and no freeze",
     },
     Scene {
         at_secs: 22,
-        node: "enh2-1",
-        deed: Deed::Restart,
-        says: "starting enh2-1 again: expect gold from the next block that is not on its way yet",
+        deed: Deed::RestartFirst,
+        says: "started again: expect gold from the next block that is not on its way yet",
     },
     Scene {
         at_secs: 30,
-        node: "base-1",
-        deed: Deed::Kill,
-        says: "killing base-1, which serves Base to both viewers: base-2 should take over unnoticed",
+        deed: Deed::KillServing(Layer::BASE),
+        says: "killed, which served Base: the hot standby should take over unnoticed",
     },
 ];
 

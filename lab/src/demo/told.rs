@@ -16,10 +16,19 @@ pub fn told(event: &PlayerEvent) -> Option<String> {
         }
         PlayerEvent::SourceSilent { at_ms, node } => line(at_ms, format!("{node} is silent")),
         PlayerEvent::SourceUp { at_ms, node } if *at_ms > 0 => line(at_ms, format!("{node} can be asked")),
-        PlayerEvent::FailedOver { at_ms, layer, from, to, recovered_ms } => line(
+        PlayerEvent::FailedOver { at_ms, layer, from, to, recovered_ms, cause } => line(
             at_ms,
-            format!("{layer} now from {to} instead of {from}, {recovered_ms} ms after its last word"),
+            format!(
+                "{layer} now from {to} instead of {from}, {recovered_ms} ms after its last word ({cause})"
+            ),
         ),
+        PlayerEvent::Backup { at_ms, node } => line(at_ms, format!("{node} stands behind")),
+        PlayerEvent::StillServed { at_ms, node } => {
+            line(at_ms, format!("{node} would take over, but is not needed"))
+        }
+        PlayerEvent::Repull { at_ms, door } => {
+            line(at_ms, format!("nobody serves: looking for service at {door}"))
+        }
         PlayerEvent::FetchFailed { at_ms, chunk, node, why } => {
             line(at_ms, format!("{chunk} not from {node}: {why}"))
         }
@@ -69,7 +78,7 @@ pub fn table(viewers: &[(&str, &PlayReport)]) -> String {
 fn line(text: &mut String, name: &str, values: impl Iterator<Item = String>) {
     let _ = write!(text, "  {name:<18}");
     for value in values {
-        let _ = write!(text, "{value:>32}");
+        let _ = write!(text, "{value:>30}");
     }
     text.push('\n');
 }

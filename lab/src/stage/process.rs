@@ -8,17 +8,18 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 /// How long a process may take to say that it is ready.
 const READY_DEADLINE: Duration = Duration::from_secs(20);
 /// How long a killed process may take to be gone.
 const GONE_DEADLINE: Duration = Duration::from_secs(5);
-/// The longest line a process may say when it is ready.
-const MAX_READY_BYTES: u64 = 4096;
+/// The longest line a process may say.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
 
 /// What a process prints when it can be asked.
 #[derive(Debug, Deserialize)]
@@ -35,13 +36,43 @@ pub struct Process {
     program: PathBuf,
     arguments: Vec<OsString>,
     log: PathBuf,
+    events: broadcast::Sender<NodeEvent>,
     child: Option<Child>,
+}
+
+/// Something that a node told on its standard output.
+#[derive(Debug, Clone)]
+pub struct NodeEvent {
+    /// Which node.
+    pub peer: PeerId,
+    /// When it was heard.
+    pub at: Instant,
+    /// What, as `lamina serve --events` prints it.
+    pub event: serde_json::Value,
+}
+
+impl NodeEvent {
+    /// Whether it is an event of this name.
+    pub fn is(&self, name: &str) -> bool {
+        self.text("event") == name
+    }
+
+    /// The text in one of its fields, or nothing.
+    pub fn text(&self, field: &str) -> &str {
+        self.event.get(field).and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
 }
 
 impl Process {
     /// A process that is not running yet; what it says goes to `log`.
-    pub(super) fn new(peer: PeerId, program: &Path, arguments: Vec<OsString>, log: PathBuf) -> Self {
-        Self { peer, program: program.to_owned(), arguments, log, child: None }
+    pub(super) fn new(
+        peer: PeerId,
+        program: &Path,
+        arguments: Vec<OsString>,
+        log: PathBuf,
+        events: broadcast::Sender<NodeEvent>,
+    ) -> Self {
+        Self { peer, program: program.to_owned(), arguments, log, events, child: None }
     }
 
     /// The name of the node or proxy.
@@ -76,7 +107,8 @@ impl Process {
             .spawn()
             .map_err(failed)?;
         let stdout = child.stdout.take();
-        let ready = timeout(READY_DEADLINE, ready_line(stdout)).await.ok().flatten();
+        let ready =
+            timeout(READY_DEADLINE, ready_line(stdout, peer, self.events.clone())).await.ok().flatten();
         match ready {
             Some(ready) => {
                 self.child = Some(child);
@@ -101,16 +133,42 @@ impl Process {
     }
 }
 
-/// Reads the one line of JSON that a ready process prints, then keeps its
-/// standard output open without keeping what it says.
-async fn ready_line(stdout: Option<ChildStdout>) -> Option<Ready> {
-    let mut lines = BufReader::new(stdout?.take(MAX_READY_BYTES));
-    let mut line = String::new();
-    lines.read_line(&mut line).await.ok()?;
-    let ready = serde_json::from_str(&line).ok()?;
-    let mut rest = lines.into_inner().into_inner();
-    tokio::spawn(async move { tokio::io::copy(&mut rest, &mut tokio::io::sink()).await });
+/// Reads the one line of JSON that a ready process prints, then passes on what
+/// it says.
+async fn ready_line(
+    stdout: Option<ChildStdout>,
+    peer: PeerId,
+    events: broadcast::Sender<NodeEvent>,
+) -> Option<Ready> {
+    let mut lines = BufReader::new(stdout?);
+    let pass_on = move |line: &str| {
+        let at = Instant::now();
+        if let Ok(event) = serde_json::from_str(line) {
+            // If nobody listens nobody misses it.
+            let _ = events.send(NodeEvent { peer, at, event });
+        }
+    };
+    // What happens at the start may be told before the node is ready.
+    let ready = loop {
+        let line = next_line(&mut lines).await?;
+        match serde_json::from_str::<Ready>(&line) {
+            Ok(ready) => break ready,
+            Err(_) => pass_on(&line),
+        }
+    };
+    tokio::spawn(async move {
+        while let Some(line) = next_line(&mut lines).await {
+            pass_on(&line);
+        }
+    });
     Some(ready)
+}
+
+/// One line of bounded length; a longer one comes in pieces that mean nothing.
+async fn next_line(lines: &mut BufReader<ChildStdout>) -> Option<String> {
+    let mut line = String::new();
+    let read = lines.take(MAX_LINE_BYTES).read_line(&mut line).await.ok()?;
+    (read > 0).then_some(line)
 }
 
 /// The last thing a process said before it gave up.

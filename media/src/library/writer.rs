@@ -21,8 +21,8 @@ pub struct TitleWriter {
     title: TitleName,
     replace: bool,
     folder: PathBuf,
-    /// Each layer's file and the number of bytes in it.
-    files: Vec<(File, PathBuf, u64)>,
+    /// Each layer's file, if it is written, and the number of bytes in it.
+    files: Vec<Option<(File, PathBuf, u64)>>,
     finished: bool,
 }
 
@@ -38,6 +38,18 @@ impl TitleWriter {
         replace: bool,
         files: &[String],
     ) -> Result<Self, LibraryError> {
+        Self::create_some(library, title, replace, files, |_| true)
+    }
+
+    /// As [`TitleWriter::create`], with only those files that `wanted` picks by
+    /// their layer's number.
+    pub(super) fn create_some(
+        library: &Library,
+        title: TitleName,
+        replace: bool,
+        files: &[String],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<Self, LibraryError> {
         if !replace && library.contains(&title) {
             return Err(LibraryError::Exists { title, library: library.path().to_owned() });
         }
@@ -45,10 +57,11 @@ impl TitleWriter {
         fs::create_dir(&folder).map_err(LibraryError::io("make", &folder))?;
         let library = library.clone();
         let mut writer = Self { library, title, replace, folder, files: Vec::new(), finished: false };
-        for file in files {
+        for (number, file) in files.iter().enumerate() {
             let path = writer.folder.join(file);
-            let file = File::create_new(&path).map_err(LibraryError::io("make", &path))?;
-            writer.files.push((file, path, 0));
+            let make = || File::create_new(&path).map_err(LibraryError::io("make", &path));
+            let file = wanted(number).then(make).transpose()?;
+            writer.files.push(file.map(|file| (file, path, 0)));
         }
         Ok(writer)
     }
@@ -59,7 +72,7 @@ impl TitleWriter {
     /// What the disk refuses: a full one, for instance. The title is then of no
     /// use: drop it.
     pub fn append(&mut self, layer: Layer, bytes: &[u8]) -> Result<u64, LibraryError> {
-        let Some((file, path, length)) = self.files.get_mut(layer.index()) else {
+        let Some((file, path, length)) = self.files.get_mut(layer.index()).and_then(Option::as_mut) else {
             let none = std::io::Error::other("the title has no such layer");
             return Err(LibraryError::io("write", &self.folder)(none));
         };
@@ -72,7 +85,7 @@ impl TitleWriter {
     /// Writes bytes over the first ones of a layer's file, which has at least as
     /// many: an init segment whose values are known only at the end.
     pub fn overwrite_start(&mut self, layer: Layer, bytes: &[u8]) -> Result<(), LibraryError> {
-        match self.files.get_mut(layer.index()) {
+        match self.files.get_mut(layer.index()).and_then(Option::as_mut) {
             Some((file, path, length)) if u64::try_from(bytes.len()).is_ok_and(|n| n <= *length) => {
                 file.write_all_at(bytes, 0).map_err(LibraryError::io("write", path))
             }
@@ -101,8 +114,8 @@ impl TitleWriter {
         let path = self.folder.join(MANIFEST_FILE);
         let mut file = File::create_new(&path).map_err(LibraryError::io("make", &path))?;
         file.write_all(manifest).map_err(LibraryError::io("write", &path))?;
-        self.files.push((file, path, 0));
-        for (file, path, _) in &self.files {
+        self.files.push(Some((file, path, 0)));
+        for (file, path, _) in self.files.iter().flatten() {
             file.sync_all().map_err(LibraryError::io("write", path))?;
         }
         sync_folder(&self.folder)?;
@@ -148,6 +161,13 @@ impl Drop for TitleWriter {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// Takes a title out of sight, then deletes it.
+pub(super) fn remove_title(library: &Library, title: &TitleName) -> Result<(), LibraryError> {
+    let (target, old) = (library.title_path(title), hidden(library, title, "old"));
+    fs::rename(&target, &old).map_err(LibraryError::io("delete", &target))?;
+    remove(&old).map_err(LibraryError::io("delete", &old))
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {

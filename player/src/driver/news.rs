@@ -15,7 +15,7 @@ const ARROW: Span = Span::from_secs(5);
 impl Driver {
     pub(super) fn take_news(&mut self, news: News) {
         match news {
-            News::Up { source, generation, connection } => {
+            News::Up { source, generation, connection, opened } => {
                 let Some((_, listener)) =
                     self.network.dials.remove(&source).filter(|(g, _)| *g == generation)
                 else {
@@ -23,8 +23,22 @@ impl Driver {
                 };
                 let round_trip = Span::from(connection.rtt());
                 self.network.standing.insert(source, generation);
-                self.network.links.insert(source, Link::new(connection, listener));
+                self.network.links.insert(source, Link::new(connection, opened.session, listener));
                 self.put(Input::Connected { source, round_trip });
+                self.read_answer(source, &opened);
+            }
+            News::Sought { door, found } => {
+                self.network.seeking = None;
+                // There the connection that asked took the place of an older one,
+                // on which nothing would be heard any more.
+                self.network.standing.remove(&door);
+                if self.network.links.remove(&door).is_some() {
+                    self.put(Input::Lost { source: door });
+                }
+                match found {
+                    Some(found) => self.take_found(door, *found),
+                    None => self.put(Input::NotFound { door }),
+                }
             }
             News::Down { source, generation } => self.lose(source, generation),
             News::Said { source, generation, message } => {
@@ -79,8 +93,7 @@ impl Driver {
         match message {
             Message::Alive(number) => self.put(Input::Alive { source, number: *number }),
             Message::Draining => self.put(Input::Draining { source }),
-            // Whatever else it says is none of a viewer's business.
-            _ => {}
+            _ => self.hear_network(source, message),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::fetch::{Errand, fetch};
 use crate::link::{Call, Stopper, call};
 use crate::options::PlayerEvent;
 use crate::pipeline::BlockFeed;
-use crate::report::Failover;
+use crate::report::{EpochReport, Failover};
 use media::{Layer, Quality, Span, Time};
 use protocol::Message;
 use protocol::player::{Event, FetchFailure, Input, Output, RequestId, SourceId};
@@ -38,15 +38,6 @@ impl Network {
         let stopper = call(self.endpoint.clone(), job, self.sender.clone());
         self.dials.insert(id, (self.generation, stopper));
     }
-
-    fn probe(&self, id: SourceId, number: u32) {
-        if let Some(link) = self.links.get(&id)
-            && let Err(error) = link.connection.send(Message::Probe(number))
-        {
-            // Unanswered, it counts against the source, as it should.
-            tracing::debug!(source = id.0, %error, "a probe was not sent");
-        }
-    }
 }
 
 impl Driver {
@@ -60,7 +51,18 @@ impl Driver {
     fn execute(&mut self, output: Output) {
         match output {
             Output::Dial { source } => self.network.dial(source),
-            Output::Probe { source, number } => self.network.probe(source, number),
+            // Unsent, it is unanswered and counts against the source, as it should.
+            Output::Probe { source, number } => self.network.say(source, Message::Probe(number)),
+            Output::Leave { source } => self.network.leave(source),
+            Output::Report { source, position, buffer } => {
+                let user = self.network.open.user;
+                self.network.say(source, Message::Position { user, position, buffer });
+            }
+            Output::StillServed { source, epoch } => {
+                let user = self.network.open.user;
+                self.network.say(source, Message::StillServed { user, epoch });
+            }
+            Output::Seek { door, progress } => self.network.seek(door, progress),
             Output::Request { request, source, block, layer, deadline } => {
                 self.fetch(request, source, block, layer, deadline);
             }
@@ -108,6 +110,7 @@ impl Driver {
     }
 
     fn feed(&mut self, block: u32, quality: Quality, serial: u64, key_only: bool) {
+        self.recorder.fed(serial, block, key_only);
         let chunks = self.shelf.take(block, quality);
         let Some((pipeline, chunks)) = self.pipeline.as_ref().zip(chunks) else {
             // The machine feeds only what arrived, and only what was wanted.
@@ -153,7 +156,18 @@ impl Driver {
             Event::SourceUp { source } => {
                 self.tell(PlayerEvent::SourceUp { at_ms, node: table.name(source) });
             }
-            Event::FailedOver { layer, from, to, heard, verdict, reasked } => {
+            Event::ServedBy { source, epoch } => {
+                let node = table.name(source);
+                self.recorder.epoch(EpochReport { at_ms, epoch, node });
+            }
+            Event::BackupKnown { source } => {
+                self.tell(PlayerEvent::Backup { at_ms, node: table.name(source) });
+            }
+            Event::StillServed { source, .. } => {
+                self.tell(PlayerEvent::StillServed { at_ms, node: table.name(source) });
+            }
+            Event::Repull { door } => self.tell(PlayerEvent::Repull { at_ms, door: table.name(door) }),
+            Event::FailedOver { layer, from, to, heard, verdict, reasked, cause } => {
                 let recovered = self.now() - heard;
                 let (from, to) = (table.name(from), table.name(to));
                 let failover = Failover {
@@ -165,6 +179,7 @@ impl Driver {
                     recovered_ms: recovered.as_millis(),
                     reasked,
                     buffer_ms: self.machine.buffer_level().as_millis(),
+                    cause: cause.to_string(),
                 };
                 self.recorder.failover(self.instant(heard), failover);
                 let layer = layer.to_string();
@@ -174,6 +189,7 @@ impl Driver {
                     from,
                     to,
                     recovered_ms: recovered.as_millis(),
+                    cause: cause.to_string(),
                 });
             }
             Event::FetchFailed { block, layer, source, why } => {

@@ -1,7 +1,8 @@
 //! Gathers the report while the film runs.
 
 use super::{
-    Failover, FreezeReport, Freezes, Mismatch, PlayReport, REPORT_VERSION, Sample, SourceReport, Transition,
+    EpochReport, Failover, FreezeReport, Freezes, Mismatch, PlayReport, REPORT_VERSION, Sample, SourceReport,
+    Transition,
 };
 use crate::pipeline::MeterReport;
 use media::{Layer, Quality, Span};
@@ -30,6 +31,8 @@ pub(crate) struct Recorder {
     /// Causes of the changes that were fed and not shown yet, by block.
     causes: BTreeMap<u32, String>,
     failovers: Vec<(Instant, Failover)>,
+    /// The seek serial and the number of the last block fed.
+    last_fed: Option<(u64, u32)>,
     /// Playback jumped: until this, another quality on screen is no change.
     settled: Option<Instant>,
 }
@@ -53,6 +56,7 @@ impl Recorder {
             shown: None,
             causes: BTreeMap::new(),
             failovers: Vec::new(),
+            last_fed: None,
             settled: None,
         }
     }
@@ -143,6 +147,25 @@ impl Recorder {
     pub(crate) fn failover(&mut self, heard: Instant, failover: Failover) {
         if self.failovers.len() < MOST_LISTED {
             self.failovers.push((heard, failover));
+        }
+    }
+
+    pub(crate) fn epoch(&mut self, epoch: EpochReport) {
+        if self.report.epochs.len() < MOST_LISTED {
+            self.report.epochs.push(epoch);
+        }
+    }
+
+    /// A block goes to the pipeline.
+    pub(crate) fn fed(&mut self, serial: u64, block: u32, trick: bool) {
+        let last = self.last_fed.take().filter(|(of, _)| *of == serial && !trick);
+        self.last_fed = (!trick).then_some((serial, block));
+        if let Some((_, last)) = last {
+            let sequence = &mut self.report.sequence;
+            match block.checked_sub(last) {
+                None | Some(0) => sequence.repeated = sequence.repeated.saturating_add(1),
+                Some(step) => sequence.missing = sequence.missing.saturating_add(u64::from(step - 1)),
+            }
         }
     }
 

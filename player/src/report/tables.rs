@@ -26,7 +26,7 @@ pub(super) fn timeline(report: &PlayReport) -> String {
     );
     let over = |f: &super::Failover| {
         let what = format!("{} from {} to {}", f.layer, f.node, f.to);
-        (f.at_ms, "failover", what, format!("detected {} ms, recovered {} ms", f.detected_ms, f.recovered_ms))
+        (f.at_ms, "failover", what, how(f))
     };
     rows.extend(report.failovers.iter().map(over));
     rows.extend(
@@ -38,6 +38,12 @@ pub(super) fn timeline(report: &PlayReport) -> String {
         let _ = writeln!(table, "{at_ms},{what},{},{}", field(&which), field(&how));
     }
     table
+}
+
+fn how(failover: &super::Failover) -> String {
+    let super::Failover { detected_ms, recovered_ms, cause, .. } = failover;
+    let times = format!("detected {detected_ms} ms, recovered {recovered_ms} ms");
+    if cause.is_empty() { times } else { format!("{times}, {cause}") }
 }
 
 fn field(text: &str) -> String {

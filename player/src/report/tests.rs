@@ -41,6 +41,7 @@ pub(super) fn viewing() -> PlayReport {
             recovered_ms: 440,
             reasked: 1,
             buffer_ms: 3_100,
+            cause: "silence".to_owned(),
         },
     );
     let measured = MeterReport {
@@ -80,6 +81,18 @@ fn what_the_sink_saw_and_what_the_machine_meant_meet_in_the_report() {
 }
 
 #[test]
+fn blocks_left_out_or_fed_again_are_counted_between_seeks() {
+    let mut recorder = Recorder::new(Instant::now(), "t".to_owned(), Quality::GOLD, ms(4_000));
+    for (serial, block) in [(0, 0), (0, 1), (0, 4), (0, 4), (0, 5), (1, 2), (1, 3)] {
+        recorder.fed(serial, block, false);
+    }
+    recorder.fed(1, 9, true);
+    recorder.fed(1, 10, false);
+    let report = recorder.finish(Instant::now(), "ended".to_owned(), None, Vec::new());
+    assert_eq!(report.sequence, Sequence { missing: 2, repeated: 1 });
+}
+
+#[test]
 fn a_change_that_nobody_meant_is_the_decoders_and_a_jump_is_none() {
     let start = Instant::now();
     let mut recorder = Recorder::new(start, "t".to_owned(), Quality::GOLD, ms(4_000));
@@ -114,7 +127,7 @@ at_ms,what,which,how
 13600,kill,enh2-2,buffer 3.40 s
 14000,transition,gold to silver,\"failure, block 14\"
 22000,transition,silver to gold,\"recovered, block 22\"
-30000,failover,base from base-1 to base-2,\"detected 405 ms, recovered 440 ms\"
+30000,failover,base from base-1 to base-2,\"detected 405 ms, recovered 440 ms, silence\"
 30000,kill,base-1,buffer 3.90 s
 35000,freeze,250 ms,
 ";

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use media::{Hash, Layer};
 use player::{Command, PlayError, PlayOptions, PlayReport, PlayerEvent};
 use protocol::{
-    Hello, LayerSources, Message, NodeAddress, Opened, PROTOCOL_VERSION, PeerId, Refusal, Role, SessionId,
-    StreamRequest,
+    Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, PeerId, Refusal, Role,
+    SessionId, StreamRequest, Visit,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,6 +25,19 @@ pub struct Moods {
     /// Every chunk it sends has one bit turned over.
     pub lies: AtomicBool,
     pub chunks: AtomicU32,
+    /// So many attachments are refused before one is granted.
+    pub refusals: AtomicU32,
+    /// It serves nobody: it holds itself ready, or knows who serves.
+    pub stands_by: AtomicBool,
+    /// Everything heard but greetings and probes.
+    pub heard: Mutex<Vec<Message>>,
+    links: Mutex<BTreeMap<u64, Connection>>,
+}
+
+impl Moods {
+    fn refuses(&self) -> bool {
+        self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
 }
 
 /// One node.
@@ -46,6 +59,9 @@ pub struct Network {
 struct Layout {
     sources: Vec<LayerSources>,
     backup: Option<NodeAddress>,
+    /// Nodes speak as those of a network that organises itself: each names
+    /// itself as the one source of Base, or says who it is.
+    autonomous: bool,
 }
 
 fn peer(name: &str) -> PeerId {
@@ -58,10 +74,25 @@ impl Network {
         Self::through(title, |direct| direct)
     }
 
-    /// The same, with every address told to viewers changed by `way`.
+    /// base-1 serves Base, enh1-1 and enh2-1 the rest; base-2 stands by.
+    pub fn autonomous(title: &'static Title) -> Self {
+        let network = Self::laid_out(title, |direct| direct, true);
+        network.stand_by("base-2", true);
+        network
+    }
+
+    /// As at the start, with every address told to viewers changed by `way`.
     pub fn through(
         title: &'static Title,
         way: impl FnOnce(BTreeMap<&'static str, SocketAddr>) -> BTreeMap<&'static str, SocketAddr>,
+    ) -> Self {
+        Self::laid_out(title, way, false)
+    }
+
+    fn laid_out(
+        title: &'static Title,
+        way: impl FnOnce(BTreeMap<&'static str, SocketAddr>) -> BTreeMap<&'static str, SocketAddr>,
+        autonomous: bool,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = Keys::init(&folder.path().join("keys")).unwrap();
@@ -96,13 +127,34 @@ impl Network {
             LayerSources { layer: Layer::ENH1, nodes: at(&["enh1-1"]) },
             LayerSources { layer: Layer::ENH2, nodes: at(&["enh2-1", "enh2-2"]) },
         ];
-        let backup = Some(nodes["base-2"].at);
-        assert!(layout.set(Layout { sources, backup }).is_ok());
+        let backup = Some(nodes["base-2"].at).filter(|_| !autonomous);
+        assert!(layout.set(Layout { sources, backup, autonomous }).is_ok());
         Self { nodes, authority, title, _folder: folder }
     }
 
     pub fn hang(&self, name: &str, hangs: bool) {
         self.nodes[name].moods.hangs.store(hangs, Ordering::SeqCst);
+    }
+
+    pub fn stand_by(&self, name: &str, stands_by: bool) {
+        self.nodes[name].moods.stands_by.store(stands_by, Ordering::SeqCst);
+    }
+
+    /// A node says something to everybody who is connected to it.
+    pub fn say(&self, name: &str, message: &Message) {
+        for connection in self.nodes[name].moods.links.lock().unwrap().values() {
+            let _ = connection.send(message.clone());
+        }
+    }
+
+    pub fn heard(&self, name: &str) -> Vec<Message> {
+        self.nodes[name].moods.heard.lock().unwrap().clone()
+    }
+
+    /// How the title was opened at a node, each time.
+    pub fn opens(&self, name: &str) -> Vec<Open> {
+        let open = |message| if let Message::Open(open) = message { Some(open) } else { None };
+        self.heard(name).into_iter().filter_map(open).collect()
     }
 
     pub fn lie(&self, name: &str) {
@@ -150,7 +202,6 @@ async fn serve(
     layout: Arc<OnceLock<Layout>>,
     moods: Arc<Moods>,
 ) {
-    let mut links: BTreeMap<u64, Connection> = BTreeMap::new();
     while let Some(happening) = host.next().await {
         if moods.hangs.load(Ordering::SeqCst) {
             // What was said meanwhile is lost, as on a machine that swaps.
@@ -163,11 +214,14 @@ async fn serve(
             Happening::Linked { link, connection, .. } => {
                 let hello = Hello { version: PROTOCOL_VERSION, peer: name, role: Role::Node };
                 let _ = connection.send(Message::Hello(hello));
-                links.insert(link.0, connection);
+                moods.links.lock().unwrap().insert(link.0, connection);
             }
             Happening::Heard { link, message } => {
-                if let Some(answer) = answer(message, title, &layout)
-                    && let Some(connection) = links.get(&link.0)
+                if !matches!(message, Message::Hello(_) | Message::Probe(_)) {
+                    moods.heard.lock().unwrap().push(message.clone());
+                }
+                if let Some(answer) = answer(message, name, &moods, title, &layout)
+                    && let Some(connection) = moods.links.lock().unwrap().get(&link.0)
                 {
                     let _ = connection.send(answer);
                 }
@@ -175,29 +229,55 @@ async fn serve(
             Happening::Asked { request, responder, .. } => {
                 tokio::spawn(give(request, responder, layer, title, moods.clone()));
             }
-            Happening::Gone { link } => {
-                links.remove(&link.0);
+            Happening::Gone { link, .. } => {
+                moods.links.lock().unwrap().remove(&link.0);
             }
         }
     }
 }
 
-fn answer(message: Message, title: &Title, layout: &OnceLock<Layout>) -> Option<Message> {
+fn answer(
+    message: Message,
+    name: PeerId,
+    moods: &Moods,
+    title: &Title,
+    layout: &OnceLock<Layout>,
+) -> Option<Message> {
     match message {
         Message::Probe(number) => Some(Message::Alive(number)),
+        Message::Open(open) if open.visit == Visit::Attach && moods.refuses() => {
+            Some(Message::Refused { request: open.request, why: Refusal::NotServing })
+        }
         Message::Open(open) if open.title == title.manifest.title => {
             let bytes = title.manifest.to_bytes().unwrap();
             let layout = layout.get()?;
             let included = |sources: &&LayerSources| open.quality.includes(sources.layer);
+            let mut sources: Vec<_> = layout.sources.iter().filter(included).cloned().collect();
+            let mut epoch = 0;
+            if layout.autonomous {
+                let stands_by = moods.stands_by.load(Ordering::SeqCst);
+                let base = sources[0].nodes.clone();
+                if stands_by && matches!(open.visit, Visit::Seek(_)) {
+                    return Some(Message::Elsewhere { request: open.request, base: base[0], epoch: 1 });
+                }
+                epoch = base.iter().position(|node| node.peer == name).map_or(0, |place| place as u64 + 1);
+                sources[0].nodes.retain(|node| node.peer == name);
+                for layer in &mut sources {
+                    layer.nodes.truncate(1);
+                }
+                if stands_by || epoch == 0 {
+                    (sources, epoch) = (Vec::new(), 1);
+                }
+            }
             Some(Message::Opened(Opened {
                 request: open.request,
                 session: SessionId(1),
                 quality: open.quality,
                 manifest_length: bytes.len() as u64,
                 manifest_hash: Hash::of(&bytes),
-                sources: layout.sources.iter().filter(included).cloned().collect(),
+                sources,
                 backup: layout.backup,
-                epoch: 0,
+                epoch,
                 doors: Vec::new(),
             }))
         }
@@ -218,6 +298,10 @@ async fn give(
         StreamRequest::Manifest(_) => Bytes::from(title.manifest.to_bytes().unwrap()),
         StreamRequest::Chunk(chunk) if chunk.id.layer != layer => {
             let _ = responder.refuse(Refusal::LayerNotOffered).await;
+            return;
+        }
+        StreamRequest::Chunk(_) if moods.stands_by.load(Ordering::SeqCst) => {
+            let _ = responder.refuse(Refusal::NotServing).await;
             return;
         }
         StreamRequest::Chunk(chunk) => {

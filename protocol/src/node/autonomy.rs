@@ -18,6 +18,7 @@ pub mod record;
 pub mod reservation;
 pub mod route;
 mod search;
+mod standings;
 mod streams;
 pub mod survival;
 mod takeover;
@@ -63,6 +64,8 @@ pub struct Autonomy {
     former: BTreeSet<(PeerId, UserId)>,
     store: Store,
     pushes: Pushes,
+    /// When layers that nobody could serve are looked for again.
+    layers_again: Option<Time>,
     /// Whether it has said good-bye: it says no more then.
     left: bool,
     outputs: VecDeque<AutonomyOutput>,
@@ -91,6 +94,7 @@ impl Autonomy {
             former: BTreeSet::new(),
             store: Store::default(),
             pushes: Pushes::counting_from(count_from),
+            layers_again: None,
             left: false,
             outputs: VecDeque::new(),
         }
@@ -111,6 +115,10 @@ impl Autonomy {
                 self.walks_without(now, peer);
             }
             AutonomyInput::Signals(on) => self.survival.switch(now, on),
+            AutonomyInput::Joined => {
+                self.somebody_joined(now);
+                self.missing_layers_again(now);
+            }
             AutonomyInput::Restarted { peer } => self.restarted(now, peer),
             AutonomyInput::Leave => self.leave(now),
             AutonomyInput::Attached { user } => self.viewer_attached(now, user),
@@ -147,6 +155,7 @@ impl Autonomy {
             self.quests_next(),
             self.streams.next(),
             self.pushes.next(),
+            self.layers_again,
             lease,
         ]
         .into_iter()
@@ -156,10 +165,7 @@ impl Autonomy {
 
     fn timeout(&mut self, now: Time) {
         if self.survival.signal_due(now) {
-            let to: Vec<PeerId> = self.survival.everybody().collect();
-            for peer in to {
-                self.send(peer, AgentMessage::Signal);
-            }
+            self.beat();
         }
         self.silences_due(now);
         self.walks_due(now);
@@ -168,6 +174,7 @@ impl Autonomy {
         self.leases_due(now);
         self.streams_due(now);
         self.pushes_due(now);
+        self.layers_due(now);
     }
 
     fn neighbour(&mut self, now: Time, peer: PeerId, level: Level, travel: Span) {
@@ -192,7 +199,7 @@ impl Autonomy {
             AgentMessage::Granted { user, layer, node, epoch } => {
                 self.hear_granted(now, from, (user, layer), node, epoch);
             }
-            AgentMessage::NotGranted { user, layer, why } => self.hear_not_granted(user, layer, why),
+            AgentMessage::NotGranted { user, layer, why } => self.hear_not_granted(now, user, layer, why),
             AgentMessage::Adopt { user, base, epoch } => {
                 self.streams.adopt(user, base, epoch);
             }
@@ -209,6 +216,8 @@ impl Autonomy {
             AgentMessage::SearchAgain(user) => self.hear_search_again(now, from, user),
             news @ AgentMessage::Position { .. } => self.hear_position(now, from, news),
             AgentMessage::TookOver { user, epoch } => self.hear_took_over(user, epoch),
+            AgentMessage::Digest(digest) => self.hear_digest(from, digest),
+            AgentMessage::Standings(some) => self.hear_standings(now, from, &some),
         }
     }
 
@@ -314,6 +323,31 @@ impl Autonomy {
     /// Nodes thought dead, by name.
     pub fn believed_dead(&self) -> impl Iterator<Item = PeerId> {
         self.survival.dead()
+    }
+
+    /// Whether a node is thought dead.
+    pub fn thinks_dead(&self, node: PeerId) -> bool {
+        self.survival.is_dead(node)
+    }
+
+    /// The nodes linked with this one, dead or alive, by name.
+    pub fn neighbours(&self) -> impl Iterator<Item = (PeerId, &survival::Neighbour)> {
+        self.survival.everybody().filter_map(|peer| Some((peer, self.survival.neighbour(peer)?)))
+    }
+
+    /// Whether a layer of what the user watches is served from here, or held
+    /// ready with a slot of its own.
+    pub fn serves(&self, user: UserId, layer: Layer) -> bool {
+        if layer > Layer::BASE {
+            return self.streams.contains(user, layer);
+        }
+        let standby = || self.row(user).is_some_and(|row| row.kind == EntryKind::VipDual);
+        self.record(user).is_some() || standby()
+    }
+
+    /// Whether the user has anything to do with this node.
+    pub fn knows(&self, user: UserId) -> bool {
+        self.record(user).is_some() || self.row(user).is_some() || self.streams.any(user)
     }
 
     /// Notes of other nodes on this node's board that are still valid.

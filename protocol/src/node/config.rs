@@ -1,46 +1,86 @@
 //! What a node is told when it starts.
 
+use super::autonomy::{AutonomyConfig, Level};
+use super::mesh::Door;
 use crate::guests::GuestLimits;
-use crate::message::{LayerSources, NodeAddress};
+use crate::message::NodeAddress;
 use media::{Layer, Span};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// How many connections, sessions and requests are let in.
+    /// Where it stands.
+    pub level: Level,
+    /// The address at which others find it.
+    pub address: SocketAddr,
+    /// When it started, in milliseconds of the Unix epoch: it tells one life of
+    /// a node from the next.
+    pub since: u64,
+    /// Nodes through which it joins the network; one is enough.
+    pub join: Vec<Door>,
+    /// Its neighbours, if they are not to be chosen by the node itself.
+    pub neighbours: Vec<NodeAddress>,
+    /// With how many nodes of the next level a node links itself: 3 at the edge,
+    /// as in the evaluation of ADVODS, and 2 further in.
+    pub links: usize,
+    /// Between two dials of one node. Default 500 ms.
+    pub redial: Span,
+    /// After nodes joined or returned, when what was missing is looked for
+    /// again: by then they are linked. Default 2 s.
+    pub settle: Span,
+    /// Between two dials of a neighbour that is thought dead, and may have started
+    /// anew or only be cut off. Default 2 s.
+    pub recall: Span,
+    /// How many connections, sessions and requests are let in. The sessions are
+    /// a bound of the machine; who is served is decided by `autonomy.capacity`.
     pub guests: GuestLimits,
     /// The layers that are given to others; none named means all that are held.
     pub offer: Option<Vec<Layer>>,
-    /// For each layer, who serves it, in the order to be tried. Where this node
-    /// offers a layer and is not named for it, it stands first.
-    pub sources: Vec<LayerSources>,
-    /// The node that takes over if this one dies.
-    pub backup: Option<NodeAddress>,
-    /// The address that others are told to find this node at; none means the
-    /// one at which the asker found it.
-    pub advertise: Option<SocketAddr>,
+    /// Whether an origin publishes every title that it holds, and with how many
+    /// copies for each level; 0: whoever is willing. None: only by order.
+    pub publish: Option<u16>,
+    /// How long a search for a node may take. Default 2 s.
+    pub seek_wait: Span,
+    /// How long a viewer whose Base node is found waits to hear of the nodes of
+    /// its enhancements. Default 300 ms.
+    pub opening_wait: Span,
+    /// A user of whom nothing was heard for so long, but who asks for chunks, is
+    /// taken to be where it asks. Default 2 s.
+    pub quiet: Span,
+    /// The rules of the network.
+    pub autonomy: AutonomyConfig,
     /// The most titles that are listed. Default 1000, the most a message holds.
     pub max_titles: usize,
     /// How long open requests may go on after the order to stop. Default 5 s.
     pub drain: Span,
 }
 
-impl Default for NodeConfig {
-    fn default() -> Self {
+impl NodeConfig {
+    /// The defaults of a node of this level.
+    pub fn new(level: Level) -> Self {
         Self {
+            level,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            since: 0,
+            join: Vec::new(),
+            neighbours: Vec::new(),
+            links: if level == Level::BASE { 3 } else { 2 },
+            redial: Span::from_millis(500),
+            settle: Span::from_secs(2),
+            recall: Span::from_secs(2),
             guests: GuestLimits::default(),
             offer: None,
-            sources: Vec::new(),
-            backup: None,
-            advertise: None,
+            publish: None,
+            seek_wait: Span::from_secs(2),
+            opening_wait: Span::from_millis(300),
+            quiet: Span::from_secs(2),
+            autonomy: AutonomyConfig::production(),
             max_titles: crate::message::MAX_TITLES,
             drain: Span::from_secs(5),
         }
     }
-}
 
-impl NodeConfig {
     /// Whether the layer is given to others, if it is held.
     pub fn offers(&self, layer: Layer) -> bool {
         self.offer.as_ref().is_none_or(|layers| layers.contains(&layer))

@@ -1,10 +1,14 @@
 //! What goes into a node and what comes out of it.
 
+use super::autonomy::{AutonomyEvent, UserId};
+use super::mesh::Door;
 use super::shelf::Held;
 use crate::guests::{LinkId, StreamId};
-use crate::message::{Hello, Message, Refusal, Role, SessionId, StreamRequest};
+use crate::message::{Contact, Hello, Message, NodeAddress, Open, Refusal, Role, SessionId, StreamRequest};
 use crate::peer::PeerId;
-use media::{Quality, TitleName};
+use crate::status::NodeStatus;
+use crate::token::Claims;
+use media::{Layer, Quality, Span, TitleName};
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -21,17 +25,45 @@ pub enum Input {
         /// This node's address as the peer sees it.
         here: SocketAddr,
     },
-    /// A message on a control stream.
+    /// A dial that was asked for succeeded.
+    Reached {
+        /// The connection's number.
+        link: LinkId,
+        /// The address that was dialled.
+        address: std::net::SocketAddr,
+        /// What the peer said, checked against its certificate.
+        hello: Hello,
+    },
+    /// A dial that was asked for failed.
+    Unreached {
+        /// The address that was dialled.
+        address: std::net::SocketAddr,
+    },
+    /// A message on a control stream; an `Open` comes as [`Input::Opens`].
     Heard {
         /// From whom.
         link: LinkId,
         /// What.
         message: Message,
+        /// What a message takes one way on this connection, as measured.
+        travel: Span,
+    },
+    /// Somebody wants to open a title.
+    Opens {
+        /// By which connection.
+        link: LinkId,
+        /// The request.
+        open: Open,
+        /// What its token says, checked, or that it is not valid.
+        claims: Result<Claims, Refusal>,
     },
     /// A connection is over; its streams need not be answered any more.
     Gone {
         /// Which.
         link: LinkId,
+        /// Whether the peer ended it by itself; if not it may have died, or the
+        /// network failed.
+        parted: bool,
     },
     /// The library was looked through: this is all that is held now.
     Shelf(Vec<Held>),
@@ -100,6 +132,32 @@ pub enum Output {
         /// The reason.
         why: Refusal,
     },
+    /// Dial a node; say [`Input::Reached`] or [`Input::Unreached`].
+    Dial(Door),
+    /// Copy a layer from another node until it is held, then say
+    /// [`Input::Shelf`].
+    Fetch {
+        /// The title.
+        title: TitleName,
+        /// The layer.
+        layer: Layer,
+        /// Who has it.
+        from: NodeAddress,
+    },
+    /// Delete a layer, or stop to copy it; then say [`Input::Shelf`].
+    Remove {
+        /// The title.
+        title: TitleName,
+        /// The layer.
+        layer: Layer,
+    },
+    /// Add what the driver alone knows, and send it.
+    TellStatus {
+        /// To whom.
+        link: LinkId,
+        /// How the node stands.
+        status: Box<NodeStatus>,
+    },
     /// The node has stopped: nothing is open, or it took too long.
     Drained,
     /// For people and figures; dropping it changes nothing.
@@ -121,6 +179,26 @@ pub enum Event {
     Opened { link: LinkId, session: SessionId, title: TitleName, quality: Quality, sessions: usize },
     /// A session was refused.
     SessionRefused { link: LinkId, title: TitleName, why: Refusal },
+    /// A viewer looks for nodes, beginning here.
+    Seeks { link: LinkId, user: UserId, title: TitleName, quality: Quality },
+    /// A viewer is served elsewhere and was told so.
+    SentOn { user: UserId, to: PeerId },
+    /// A viewer was told where its backup is.
+    BackupTold { user: UserId, backup: PeerId, epoch: u64 },
+    /// A viewer whose node died was told that this node serves it now.
+    DeliveryStarted { user: UserId, epoch: u64, told: bool },
+    /// A node was heard of for the first time, or has started anew.
+    Met { node: Contact },
+    /// A node is a neighbour from now on.
+    Linked { peer: PeerId },
+    /// A layer is being copied.
+    Copying { title: TitleName, layer: Layer, from: PeerId },
+    /// What was to be said to a node cannot be: nobody knows where it is.
+    Unsaid { to: PeerId },
+    /// A title is published.
+    Published { title: TitleName, copies: u16 },
+    /// A title is withdrawn.
+    Unpublished { title: TitleName },
     /// A session was closed by its viewer.
     Closed { link: LinkId, session: SessionId },
     /// A request was refused.
@@ -137,4 +215,7 @@ pub enum Event {
     Draining { links: usize, open: usize },
     /// The node has stopped, so many requests unanswered.
     Drained { unanswered: usize },
+    /// Something happened in the autonomous network.
+    #[serde(untagged)]
+    Network(AutonomyEvent),
 }

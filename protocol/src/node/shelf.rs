@@ -1,7 +1,7 @@
 //! What a node holds, by name and length.
 
 use crate::message::Refusal;
-use media::{Hash, Layer, Quality, TitleName, TitleSummary};
+use media::{ByteCount, Hash, Layer, Quality, TitleName, TitleSummary};
 use std::collections::BTreeMap;
 
 /// A title that is held, whole or in part.
@@ -17,6 +17,8 @@ pub struct Held {
     pub blocks: u32,
     /// The layers that are here.
     pub layers: Vec<Layer>,
+    /// What each layer of the title takes on disk, held or not, Base first.
+    pub sizes: Vec<ByteCount>,
 }
 
 impl Held {
@@ -28,6 +30,11 @@ impl Held {
     /// Whether the layer is here.
     pub fn has(&self, layer: Layer) -> bool {
         self.layers.contains(&layer)
+    }
+
+    /// What a layer takes on disk.
+    pub fn size(&self, layer: Layer) -> ByteCount {
+        self.sizes.get(layer.index()).copied().unwrap_or_default()
     }
 }
 
@@ -46,6 +53,10 @@ impl Shelf {
 
     pub(super) fn title(&self, name: &TitleName) -> Result<&Held, Refusal> {
         self.titles.get(name).ok_or(Refusal::NoSuchTitle)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Held> {
+        self.titles.values()
     }
 
     pub(super) fn summaries(&self) -> Vec<TitleSummary> {

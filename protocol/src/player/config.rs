@@ -3,6 +3,25 @@
 use crate::quality::StepConfig;
 use media::Span;
 
+/// What a viewer does of its own accord when a source fails it. With none of it
+/// it waits for what the network says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// A source found silent or lost is passed over for the next of its layer.
+    pub failover: bool,
+    /// A chunk whose source is quiet is asked of a second one.
+    pub hedge: bool,
+    /// Who has no source of Base left seeks service again.
+    pub repull: bool,
+}
+
+impl Own {
+    /// Everything: the default.
+    pub const ALL: Self = Self { failover: true, hedge: true, repull: true };
+    /// Nothing: Base moves only when the network says so.
+    pub const NONE: Self = Self { failover: false, hedge: false, repull: false };
+}
+
 /// The bounds and patience of a player. Every field has a lawful default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerConfig {
@@ -43,6 +62,29 @@ pub struct PlayerConfig {
     pub hedge_after: Span,
     /// See `hedge_after`: 1 s.
     pub hedge_when_due: Span,
+    /// What the viewer does of its own accord: everything.
+    pub own: Own,
+    /// Whether the backup keeps a slot ready for this viewer (1+1) and may be
+    /// asked before it takes over: no.
+    pub hot_standby: bool,
+    /// From one report of the position to the Base node to the next: 1 s.
+    pub report_every: Span,
+    /// Who was heard this recently delivers for certain, whatever a backup
+    /// thinks: 50 ms.
+    pub heard_lately: Span,
+    /// How long the old node has to answer a probe, at least, before a backup's
+    /// word is taken for it: 100 ms.
+    pub doubt: Span,
+    /// The pause before a node that does not serve this viewer yet is asked
+    /// again: 100 ms.
+    pub ask_again: Span,
+    /// How long Base may have no usable source before service is sought anew:
+    /// 900 ms (Td and half a second, in which a backup takes over).
+    pub repull_after: Span,
+    /// How long one door has to find service: 3 s.
+    pub seek_patience: Span,
+    /// The pause once every door was tried in vain: 500 ms.
+    pub seek_pause: Span,
     /// How often one chunk is asked for before an enhancement is given up, or
     /// Base goes on in steps of `retry_slowly`: 8.
     pub most_tries: u32,
@@ -81,6 +123,15 @@ impl Default for PlayerConfig {
             roomy_percent: 150,
             hedge_after: Span::from_millis(200),
             hedge_when_due: Span::from_secs(1),
+            own: Own::ALL,
+            hot_standby: false,
+            report_every: Span::from_secs(1),
+            heard_lately: Span::from_millis(50),
+            doubt: Span::from_millis(100),
+            ask_again: Span::from_millis(100),
+            repull_after: Span::from_millis(900),
+            seek_patience: Span::from_secs(3),
+            seek_pause: Span::from_millis(500),
             most_tries: 8,
             retry_after: Span::from_millis(200),
             retry_slowly: Span::from_secs(1),

@@ -20,6 +20,9 @@ const REMEMBERED_PROBES: u64 = 50;
 /// Nobody is silent who was not asked this often.
 const LEAST_PROBES: u32 = 3;
 
+/// Fewer bytes at once than this are answers to probes, and not film.
+const PIECE: ByteCount = ByteCount(600);
+
 /// No longer round trip is believed, or patience would outlast the buffer.
 const LONGEST_ROUND_TRIP: Span = Span::from_secs(1);
 
@@ -33,7 +36,7 @@ pub(crate) enum SourceAction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+pub(super) enum Link {
     Idle,
     Dialling,
     Up,
@@ -41,14 +44,16 @@ enum Link {
 }
 
 #[derive(Clone, Debug)]
-struct Source {
-    link: Link,
-    silent: bool,
-    draining: bool,
+pub(super) struct Source {
+    pub(super) link: Link,
+    pub(super) silent: bool,
+    pub(super) draining: bool,
     /// Whether it ever let us down; before that it is hoped for.
-    failed: bool,
+    pub(super) failed: bool,
     redial_at: Time,
     heard: Time,
+    /// When a piece of film last came from it.
+    pub(super) delivered: Time,
     round_trip: Span,
     number: u32,
     /// When the first and the last probe since it was heard were sent.
@@ -60,18 +65,53 @@ struct Source {
     rate: RateMeter,
     open: u32,
     refuses: Vec<Layer>,
+    /// It last said that it does not serve this viewer, or not yet: until when
+    /// it is not asked again.
+    pub(super) stands_by: Option<Time>,
     /// How many times longer than usual its silence is borne, because it may be
     /// that of a line busy with others.
     lenience: u64,
 }
 
 impl Source {
-    fn usable(&self) -> bool {
+    fn new(now: Time, phase: u32) -> Self {
+        Self {
+            link: Link::Idle,
+            silent: false,
+            draining: false,
+            failed: false,
+            redial_at: now,
+            heard: now,
+            delivered: now,
+            round_trip: Span::ZERO,
+            number: phase,
+            probes: None,
+            unanswered: 0,
+            probed: now,
+            rate: RateMeter::new(now),
+            open: 0,
+            refuses: Vec::new(),
+            stands_by: None,
+            lenience: 1,
+        }
+    }
+
+    pub(super) fn usable(&self) -> bool {
         self.link == Link::Up && !self.silent && !self.draining
     }
 
-    fn hopeful(&self) -> bool {
+    pub(super) fn hopeful(&self) -> bool {
         self.usable() || (!self.failed && matches!(self.link, Link::Idle | Link::Dialling))
+    }
+
+    /// Sends a probe now and tells its number.
+    pub(super) fn probe(&mut self, now: Time) -> u32 {
+        self.number = self.number.wrapping_add(1);
+        let first = self.probes.map_or(now, |(first, _)| first);
+        self.unanswered = if self.probes.is_some() { self.unanswered.saturating_add(1) } else { 1 };
+        self.probes = Some((first, now));
+        self.probed = now;
+        self.number
     }
 
     fn next_probe(&self, config: &PlayerConfig) -> Time {
@@ -92,37 +132,42 @@ impl Source {
 /// All sources of the title. Bounded by what the opening reply may name.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    known: BTreeMap<SourceId, Source>,
+    pub(super) known: BTreeMap<SourceId, Source>,
     /// For each layer, whom to try, in order.
-    order: Vec<Vec<SourceId>>,
+    pub(super) order: Vec<Vec<SourceId>>,
+    /// Who is kept connected whether or not it serves a layer.
+    pub(super) keep: Vec<SourceId>,
+    /// A backup that is asked by itself only when nobody else of Base can be hoped
+    /// for.
+    pub(super) last_resort: Option<SourceId>,
+    /// The last time looked at, and the number of a source's first probe.
+    pub(super) now: Time,
+    phase: u32,
     /// For each layer, who served it last.
-    serving: Vec<Option<SourceId>>,
+    pub(super) serving: Vec<Option<SourceId>>,
     total: RateMeter,
 }
 
 impl Sources {
     /// `phase` is the number of each source's first probe.
     pub(crate) fn new(now: Time, order: Vec<Vec<SourceId>>, phase: u32) -> Self {
-        let fresh = || Source {
-            link: Link::Idle,
-            silent: false,
-            draining: false,
-            failed: false,
-            redial_at: now,
-            heard: now,
-            round_trip: Span::ZERO,
-            number: phase,
-            probes: None,
-            unanswered: 0,
-            probed: now,
-            rate: RateMeter::new(now),
-            open: 0,
-            refuses: Vec::new(),
-            lenience: 1,
-        };
-        let known = order.iter().flatten().map(|id| (*id, fresh())).collect();
+        let known = order.iter().flatten().map(|id| (*id, Source::new(now, phase))).collect();
         let serving = vec![None; order.len()];
-        Self { known, order, serving, total: RateMeter::new(now) }
+        Self {
+            known,
+            order,
+            keep: Vec::new(),
+            last_resort: None,
+            now,
+            phase,
+            serving,
+            total: RateMeter::new(now),
+        }
+    }
+
+    /// Makes a source known; one that is known already stays as it is.
+    pub(super) fn add(&mut self, now: Time, id: SourceId) {
+        self.known.entry(id).or_insert_with(|| Source::new(now, self.phase));
     }
 
     pub(crate) fn connected(&mut self, now: Time, id: SourceId, round_trip: Span) -> bool {
@@ -159,6 +204,9 @@ impl Sources {
         }
         source.heard = now;
         source.probes = None;
+        if bytes >= PIECE {
+            source.delivered = now;
+        }
         source.rate.add(now, bytes);
         self.total.add(now, bytes);
         let back = std::mem::take(&mut source.silent);
@@ -224,7 +272,12 @@ impl Sources {
         let order = self.order.get(layer.index())?;
         let fit = |id: &SourceId| {
             let source = self.known.get(id);
-            !without.contains(id) && source.is_some_and(|s| s.usable() && !s.refuses.contains(&layer))
+            let willing = |s: &Source| {
+                s.usable() && s.stands_by.is_none_or(|until| until <= self.now) && !s.refuses.contains(&layer)
+            };
+            let hoped = |other: &SourceId| self.known.get(other).is_some_and(Source::hopeful);
+            let too_early = self.last_resort == Some(*id) && order.iter().any(|o| o != id && hoped(o));
+            !without.contains(id) && !too_early && source.is_some_and(willing)
         };
         let fresh = |id: &SourceId| self.known.get(id).is_some_and(|source| !source.failed);
         let serving = self.serving(layer).filter(|id| order.contains(id) && fit(id));
@@ -246,13 +299,15 @@ impl Sources {
     }
 
     /// How many layers from Base upwards have a source that can be asked, or
-    /// one that was never tried in vain.
+    /// one that was never tried in vain. Base counts always: while it has none
+    /// nothing is gained by wanting less.
     pub(crate) fn reachable_layers(&self) -> u8 {
         let reachable = |(index, order): &(usize, &Vec<SourceId>)| {
             let layer = Layer(u8::try_from(*index).unwrap_or(u8::MAX));
-            order
-                .iter()
-                .any(|id| self.known.get(id).is_some_and(|s| s.hopeful() && !s.refuses.contains(&layer)))
+            layer == Layer::BASE
+                || order
+                    .iter()
+                    .any(|id| self.known.get(id).is_some_and(|s| s.hopeful() && !s.refuses.contains(&layer)))
         };
         let count = self.order.iter().enumerate().take_while(reachable).count();
         u8::try_from(count).unwrap_or(u8::MAX)
@@ -330,7 +385,7 @@ impl Sources {
     /// Sources that should be connected to serve `layers` layers: of each layer
     /// the first few that never failed, and every failed one before them.
     fn wanted(&self, layers: u8, config: &PlayerConfig) -> Vec<SourceId> {
-        let mut wanted = Vec::new();
+        let mut wanted = self.keep.clone();
         for order in self.order.iter().take(usize::from(layers)) {
             let mut good = 0;
             for id in order {
@@ -348,6 +403,7 @@ impl Sources {
 
     /// Dials, probes and verdicts that are due.
     pub(crate) fn poll(&mut self, now: Time, layers: u8, config: &PlayerConfig) -> Vec<SourceAction> {
+        self.now = now;
         let mut actions = Vec::new();
         let wanted = self.wanted(layers, config);
         for (id, source) in &mut self.known {
@@ -359,13 +415,7 @@ impl Sources {
                     actions.push(SourceAction::Silent(*id, source.heard));
                 }
                 if source.next_probe(config) <= now {
-                    source.number = source.number.wrapping_add(1);
-                    let first = source.probes.map_or(now, |(first, _)| first);
-                    source.unanswered =
-                        if source.probes.is_some() { source.unanswered.saturating_add(1) } else { 1 };
-                    source.probes = Some((first, now));
-                    source.probed = now;
-                    actions.push(SourceAction::Probe(*id, source.number));
+                    actions.push(SourceAction::Probe(*id, source.probe(now)));
                 }
             }
             let dialable = match source.link {

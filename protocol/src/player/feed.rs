@@ -2,7 +2,8 @@
 //! fed never changes any more.
 
 use crate::player::Player;
-use crate::player::io::{Event, Output};
+use crate::player::event::Event;
+use crate::player::io::Output;
 use crate::quality::Cause;
 use media::{Layer, Quality, Span, Time};
 
@@ -134,7 +135,10 @@ impl Player {
     /// Whether the lowest missing layer of a block is missing through a fault.
     fn was_troubled(&self, block: u32, held: Quality) -> bool {
         self.buffer.slot(block, Layer(held.0)).is_some_and(|slot| slot.troubled)
-            || self.buffer.slot(block, Layer::BASE).is_some_and(|slot| slot.troubled)
+            // Enhancements wait for the Base of the next blocks.
+            || (block..=block.saturating_add(2))
+                .any(|block| self.buffer.slot(block, Layer::BASE).is_some_and(|slot| slot.troubled))
+            || self.sources.choose(Layer::BASE, &[]).is_none()
             || self.sources.choose(Layer(held.0), &[]).is_none()
     }
 

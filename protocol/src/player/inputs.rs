@@ -1,8 +1,9 @@
 //! What each input changes.
 
 use crate::message::Refusal;
+use crate::player::event::{Event, MoveCause};
 use crate::player::failover::Sources;
-use crate::player::io::{Command, Event, FetchFailure, GiveUp, Input, Opening, Output, RequestId, SourceId};
+use crate::player::io::{Command, FetchFailure, GiveUp, Input, Opening, Output, RequestId, SourceId};
 use crate::player::playback::Playback;
 use crate::player::requests::OpenRequest;
 use crate::player::session::Session;
@@ -39,6 +40,11 @@ impl Player {
                 }
             }
             Input::Draining { source } => self.sources.draining(source),
+            Input::BackupIs { from, backup, epoch } => self.hear_backup(now, from, backup, epoch),
+            Input::DeliveryStart { source, epoch } => self.hear_delivery_start(now, source, epoch),
+            Input::LayerAt { from, layer, node, epoch } => self.hear_layer_at(now, from, layer, node, epoch),
+            Input::Found(found) => self.take_found(now, found),
+            Input::NotFound { door } => self.not_found(door),
             Input::Arrived { request } => self.arrive(now, request),
             Input::Failed { request, why } => self.fail(now, request, why),
             Input::FeedWants { serial: of } if of == serial => {
@@ -61,7 +67,7 @@ impl Player {
         if self.session.is_some() {
             return;
         }
-        let Opening { shape, quality, mut sources, connected, from, until } = opening;
+        let Opening { shape, quality, mut sources, connected, service, from, until } = opening;
         let Some(session) = Session::new(shape, until).filter(|_| !sources.iter().all(Vec::is_empty)) else {
             self.over = true;
             self.emit(Output::GiveUp(GiveUp::Unplayable));
@@ -84,13 +90,14 @@ impl Player {
         self.playback = Some(playback);
         self.session = Some(session);
         self.target_since = now;
+        self.join(now, service);
     }
 
     fn lose(&mut self, now: Time, source: SourceId) {
         let heard = self.sources.heard_at(source);
         if self.sources.lost(now, source) {
             self.emit(Output::Event(Event::SourceLost { source }));
-            self.note_failure(now, source, heard);
+            self.note_failure(now, source, heard, MoveCause::Lost);
         }
         for id in self.requests.picked(|request| request.source == source) {
             self.give_back(now, id, true);
@@ -98,17 +105,36 @@ impl Player {
     }
 
     /// A source failed: remember it for each layer that it served.
-    pub(super) fn note_failure(&mut self, now: Time, source: SourceId, heard: Time) {
+    pub(super) fn note_failure(&mut self, now: Time, source: SourceId, heard: Time, cause: MoveCause) {
         for layer in Layer::first(u8::try_from(self.failures.len()).unwrap_or(u8::MAX)) {
             if self.sources.serving(layer) != Some(source) {
                 continue;
             }
-            let open = self.requests.count(|request| request.source == source && request.layer == layer);
-            let reasked = u32::try_from(open).unwrap_or(u32::MAX);
-            if let Some(failure) = self.failures.get_mut(layer.index()) {
-                *failure = Some(Failure { from: source, heard, verdict: now, reasked });
-            }
+            self.note_move(now, layer, source, heard, cause);
         }
+    }
+
+    /// A layer is to come from somebody else. What is known already of the same
+    /// source's failure stays known.
+    pub(super) fn note_move(
+        &mut self,
+        now: Time,
+        layer: Layer,
+        from: SourceId,
+        heard: Time,
+        cause: MoveCause,
+    ) {
+        let open = self.requests.count(|request| request.source == from && request.layer == layer);
+        let reasked = u32::try_from(open).unwrap_or(u32::MAX);
+        let Some(failure) = self.failures.get_mut(layer.index()) else { return };
+        *failure = Some(match *failure {
+            Some(old) if old.from == from => {
+                // A silence that ends in a broken connection is still the silence.
+                let cause = if cause == MoveCause::Lost { old.cause } else { cause };
+                Failure { reasked: old.reasked.max(reasked), cause, ..old }
+            }
+            _ => Failure { from, heard, verdict: now, reasked, cause },
+        });
     }
 
     /// Requests open at a silent source are taken back as soon as somebody else
@@ -137,7 +163,7 @@ impl Player {
         self.give_back(now, id, false);
     }
 
-    fn give_back(&mut self, now: Time, id: RequestId, troubled: bool) {
+    pub(super) fn give_back(&mut self, now: Time, id: RequestId, troubled: bool) {
         let Some(request) = self.close(now, id) else { return };
         self.emit(Output::Cancel { request: id });
         if let Some(slot) = self.buffer.existing_mut(request.block, request.layer) {
@@ -165,8 +191,10 @@ impl Player {
         if let Some(other) = self.requests.other(block, layer) {
             let loser = self.requests.get(other).map(|request| request.source);
             self.cancel(now, other);
-            if let Some(from) = loser.filter(|_| hedge && self.sources.serving(layer) != Some(source)) {
-                self.note_failure(asked, from, self.sources.heard_at(from));
+            // A standby that was faster stands by again: it serves when it is told to.
+            let switches = hedge && self.network.backup != Some(source);
+            if let Some(from) = loser.filter(|_| switches && self.sources.serving(layer) != Some(source)) {
+                self.note_failure(asked, from, self.sources.heard_at(from), MoveCause::Hedge);
                 self.sources.outrun(from);
                 self.sources.set_serving(layer, source);
             }
@@ -175,17 +203,27 @@ impl Player {
             slot.held = Some(now);
             slot.open = false;
         }
+        self.sources.serves(source);
         self.emit(Output::Event(Event::Fetched { block, layer, source, took: now - asked }));
         if let Some(failure) = self.failures.get_mut(layer.index()).and_then(Option::take)
             && failure.from != source
         {
-            let Failure { from, heard, verdict, reasked } = failure;
-            self.emit(Output::Event(Event::FailedOver { layer, from, to: source, heard, verdict, reasked }));
+            let Failure { from, heard, verdict, reasked, cause } = failure;
+            let to = source;
+            self.emit(Output::Event(Event::FailedOver { layer, from, to, heard, verdict, reasked, cause }));
         }
     }
 
     fn fail(&mut self, now: Time, id: RequestId, why: FetchFailure) {
         let Some(OpenRequest { block, layer, source, .. }) = self.close(now, id) else { return };
+        if why == FetchFailure::Refused(Refusal::NotServing) {
+            // Not yet, or no more: no fault of the chunk, and no try of it.
+            let again = now + self.config.ask_again;
+            if self.sources.stands_by(source, layer, again) {
+                self.emit(Output::Event(Event::FetchFailed { block, layer, source, why }));
+            }
+            return;
+        }
         self.emit(Output::Event(Event::FetchFailed { block, layer, source, why }));
         let pause = now + self.config.retry_after;
         if let Some(slot) = self.buffer.existing_mut(block, layer) {
@@ -287,5 +325,6 @@ impl Player {
             self.emit(Output::Evict { block });
         }
         self.emit(Output::PipelineSeek { serial, to, rate });
+        self.network.report_at = now;
     }
 }

@@ -1,8 +1,8 @@
 //! What goes into the player machine and what comes out of it.
 
-use crate::message::Refusal;
-use crate::quality::Cause;
-use media::{ByteCount, Layer, Manifest, Quality, Span, Time};
+use crate::message::{Progress, Refusal};
+use crate::player::event::Event;
+use media::{ByteCount, Layer, Manifest, Quality, Span};
 use std::sync::Arc;
 
 /// A place that serves chunks, by the number that the driver gave it.
@@ -58,11 +58,36 @@ pub struct Opening {
     pub sources: Vec<Vec<SourceId>>,
     /// Sources to which a connection stands already.
     pub connected: Vec<SourceId>,
+    /// Who serves Base, who stands behind it, and where else one can ask.
+    pub service: Service,
     /// Where to begin.
     pub from: Span,
     /// Where to end; none for the end of the title. The block that holds it is
     /// played to its end.
     pub until: Option<Span>,
+}
+
+/// What the network says of a viewer's service beside the sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// The node that keeps this viewer's record; none for the first source of
+    /// Base. It alone may say who backs it up and where layers are.
+    pub home: Option<SourceId>,
+    /// Who takes over if that node dies, as far as it is known.
+    pub backup: Option<SourceId>,
+    /// Counts the nodes that have served this viewer.
+    pub epoch: u64,
+    /// Where service can be sought anew.
+    pub doors: Vec<SourceId>,
+}
+
+/// What was found where service was sought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// As in [`Opening::sources`].
+    pub sources: Vec<Vec<SourceId>>,
+    /// Who serves from now on.
+    pub service: Service,
 }
 
 /// The only way into the machine.
@@ -100,6 +125,43 @@ pub enum Input {
     Draining {
         /// Which.
         source: SourceId,
+    },
+    /// `from` says who takes over if it dies.
+    BackupIs {
+        /// Who says so.
+        from: SourceId,
+        /// Who takes over.
+        backup: SourceId,
+        /// In which epoch.
+        epoch: u64,
+    },
+    /// A backup says that it serves this viewer from now on.
+    DeliveryStart {
+        /// Which.
+        source: SourceId,
+        /// In which epoch.
+        epoch: u64,
+    },
+    /// `from` says who serves a layer from now on.
+    LayerAt {
+        /// Who says so.
+        from: SourceId,
+        /// The layer.
+        layer: Layer,
+        /// Who serves it; none for nobody.
+        node: Option<SourceId>,
+        /// In which epoch.
+        epoch: u64,
+    },
+    /// Service was found. If the machine takes it, [`Player::home`] names its
+    /// Base node; if not, leave that node.
+    ///
+    /// [`Player::home`]: super::Player::home
+    Found(Found),
+    /// Nobody serves this viewer as far as a door knows.
+    NotFound {
+        /// Where service was sought.
+        door: SourceId,
     },
     /// A chunk is here, whole, and matches its hash.
     Arrived {
@@ -180,6 +242,35 @@ pub enum Output {
         /// The number that the answer will carry.
         number: u32,
     },
+    /// Close the session at a source and its connection, if there are any.
+    Leave {
+        /// Which.
+        source: SourceId,
+    },
+    /// Tell the Base node how the viewer stands.
+    Report {
+        /// Which node.
+        source: SourceId,
+        /// Played so far.
+        position: Span,
+        /// In the buffer.
+        buffer: Span,
+    },
+    /// Tell a backup that the old node still delivers.
+    StillServed {
+        /// Which.
+        source: SourceId,
+        /// The epoch that it had begun.
+        epoch: u64,
+    },
+    /// Seek service at a door; answered by [`Input::Found`] or
+    /// [`Input::NotFound`].
+    Seek {
+        /// Where.
+        door: SourceId,
+        /// How far the viewer is.
+        progress: Progress,
+    },
     /// Fetch one chunk.
     Request {
         /// The name under which to report what became of it.
@@ -252,106 +343,4 @@ pub enum GiveUp {
     /// The session made no sense.
     #[error("the title has no block, no layer or no source")]
     Unplayable,
-}
-
-/// What happened, for people and figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Play begins, at the start or after a seek.
-    Started {
-        /// The first block.
-        block: u32,
-        /// How good it is.
-        quality: Quality,
-        /// From the start or seek to here.
-        waited: Span,
-    },
-    /// From this block on another quality is fed.
-    Transition {
-        /// The first block of the new quality.
-        block: u32,
-        /// When its first picture is shown.
-        position: Span,
-        /// The quality before.
-        from: Quality,
-        /// The quality from here on.
-        to: Quality,
-        /// Why.
-        cause: Cause,
-    },
-    /// A source answered nothing for too long.
-    Silent {
-        /// Which.
-        source: SourceId,
-        /// When it was last heard.
-        heard: Time,
-    },
-    /// A connection was lost, or could not be made.
-    SourceLost {
-        /// Which.
-        source: SourceId,
-    },
-    /// A source can be asked, for the first time or again.
-    SourceUp {
-        /// Which.
-        source: SourceId,
-    },
-    /// A layer is served by another source.
-    FailedOver {
-        /// The layer.
-        layer: Layer,
-        /// Who served it.
-        from: SourceId,
-        /// Who serves it.
-        to: SourceId,
-        /// When the old source was last heard.
-        heard: Time,
-        /// When it was given up.
-        verdict: Time,
-        /// Requests that were open at it and were asked again.
-        reasked: u32,
-    },
-    /// A request came to nothing and is asked elsewhere, or given up.
-    FetchFailed {
-        /// The block.
-        block: u32,
-        /// The layer.
-        layer: Layer,
-        /// Who failed.
-        source: SourceId,
-        /// Why.
-        why: FetchFailure,
-    },
-    /// A chunk came whole.
-    Fetched {
-        /// The block.
-        block: u32,
-        /// The layer.
-        layer: Layer,
-        /// From whom.
-        source: SourceId,
-        /// From the request to here.
-        took: Span,
-    },
-    /// Enhancement requests were stopped so that Base does not wait.
-    BaseFirst {
-        /// What Base holds.
-        level: Span,
-        /// How many requests were stopped.
-        stopped: u32,
-    },
-    /// Nothing is left to show, and the next block is not here.
-    Starved {
-        /// The block that is missing.
-        block: u32,
-    },
-    /// The missing block is here.
-    Refilled {
-        /// The block.
-        block: u32,
-        /// How long nothing could be fed.
-        after: Span,
-    },
-    /// The programme is over.
-    Ended,
 }

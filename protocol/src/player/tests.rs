@@ -14,3 +14,4 @@ mod links;
 mod pipe;
 mod rig;
 mod stories;
+mod takeover;

@@ -1,7 +1,9 @@
 //! Which blocks may be held or asked for now, and what is to be asked next.
 
 use crate::player::Player;
-use crate::player::io::{Event, Output, RequestId, SourceId};
+use crate::player::event::Event;
+use crate::player::failover::earliest;
+use crate::player::io::{Output, RequestId, SourceId};
 use crate::player::requests::OpenRequest;
 use media::{BitRate, Layer, Quality, Span, Time};
 
@@ -63,7 +65,10 @@ impl Player {
         }
         if !trick {
             for block in &window {
-                if !self.base_is_ahead_of(*block) {
+                // While nobody can be asked for Base nothing stands in its way.
+                let idle =
+                    self.buffer.holds(*block, Layer::BASE) && self.sources.choose(Layer::BASE, &[]).is_none();
+                if !idle && !self.base_is_ahead_of(*block) {
                     break;
                 }
                 self.fetch_enhancements(now, *block);
@@ -200,24 +205,57 @@ impl Player {
     /// Doubles requests that are due soon and whose source is quiet, unless the
     /// line is what delays them.
     fn hedge(&mut self, now: Time) {
-        if !self.is_roomy() {
+        if !self.config.own.hedge {
             return;
         }
-        let due = |request: &OpenRequest| self.deadline_is_near(now, request.block);
+        let roomy = self.is_roomy();
+        let due = |request: &OpenRequest| {
+            self.is_backed_up(request.layer) || self.deadline_is_near(now, request.block)
+        };
         let quiet = |id: SourceId| self.sources.quiet_at(id, &self.config).is_some_and(|when| when <= now);
-        let slow = self.requests.picked(|request| !request.hedge && quiet(request.source) && due(request));
+        let late = |request: &OpenRequest| {
+            (roomy && quiet(request.source) && due(request))
+                || self.overdue_at(request).is_some_and(|when| when <= now)
+        };
+        let slow = self.requests.picked(|request| !request.hedge && late(request));
         for id in slow {
             let Some(request) = self.requests.get(id).copied() else { continue };
             let same = |other: &OpenRequest| other.block == request.block && other.layer == request.layer;
             if self.requests.count(same) > 1 {
                 continue;
             }
-            if let Some(source) = self.sources.choose(request.layer, &[request.source])
+            let hot = self.network.backup.filter(|backup| {
+                self.is_backed_up(request.layer)
+                    && *backup != request.source
+                    && self.sources.is_usable(*backup)
+                    && !self.sources.is_standing_by(*backup)
+            });
+            let other = hot.or_else(|| self.sources.choose(request.layer, &[request.source]));
+            if let Some(source) = other.filter(|other| !self.sources.is_standing_by(*other))
                 && self.sources.quiet_at(source, &self.config).is_none_or(|when| now < when)
             {
                 self.send_request(now, OpenRequest { source, asked: now, hedge: true, ..request });
             }
         }
+    }
+
+    /// Whether a standby keeps a slot ready for this layer: what is late by
+    /// `hedge_after` is asked of it at once, however deep the buffer.
+    fn is_backed_up(&self, layer: Layer) -> bool {
+        layer == Layer::BASE && self.config.hot_standby && self.network.backup.is_some()
+    }
+
+    /// When a chunk for which a slot is kept ready elsewhere passes its own
+    /// deadline, although its source may be heard all the time: nothing of it
+    /// came, so that the line is not what delays it.
+    fn overdue_at(&self, request: &OpenRequest) -> Option<Time> {
+        let (session, playback) = self.session.as_ref().zip(self.playback.as_ref())?;
+        let withheld = self.sources.withholds_since(request.source, request.asked);
+        if playback.starting || !withheld || !self.is_backed_up(request.layer) {
+            return None;
+        }
+        let near = session.start(request.block).saturating_sub(self.config.hedge_when_due);
+        Some((request.asked + self.config.hedge_after).max(playback.when(near)?))
     }
 
     fn deadline_is_near(&self, now: Time, block: u32) -> bool {
@@ -230,13 +268,21 @@ impl Player {
 
     /// When `hedge` may have something to do.
     pub(super) fn hedge_timeout(&self) -> Option<Time> {
+        if !self.config.own.hedge {
+            return None;
+        }
         let quiet = |(_, request): (RequestId, &OpenRequest)| {
             let quiet = self.sources.quiet_at(request.source, &self.config)?;
             let (session, playback) = self.session.as_ref().zip(self.playback.as_ref())?;
             let near = session.start(request.block).saturating_sub(self.config.hedge_when_due);
-            if playback.starting { Some(quiet) } else { Some(quiet.max(playback.when(near)?)) }
+            if playback.starting || self.is_backed_up(request.layer) {
+                Some(quiet)
+            } else {
+                Some(quiet.max(playback.when(near)?))
+            }
         };
-        self.requests.iter().filter(|(_, request)| !request.hedge).filter_map(quiet).min()
+        let late = |(id, request)| earliest(quiet((id, request)), self.overdue_at(request));
+        self.requests.iter().filter(|(_, request)| !request.hedge).filter_map(late).min()
     }
 
     /// Stops enhancement requests when Base falls under one block and a round

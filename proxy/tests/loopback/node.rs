@@ -82,7 +82,7 @@ impl Script {
                     }
                 }
                 Happening::Asked { request, responder, .. } => self.serve(request, responder),
-                Happening::Gone { link } => drop(links.remove(&link)),
+                Happening::Gone { link, .. } => drop(links.remove(&link)),
             }
         }
     }

@@ -1,10 +1,13 @@
 //! A small title of known bytes; nobody here looks into its chunks.
 
+use media::container::random_access_index;
 use media::library::{Library, TitleFolder, TitleWriter};
 use media::manifest::{Color, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, Layer, LayerInfo, Manifest};
 
 pub(crate) const BLOCKS: u32 = 4;
+/// What each file begins with.
+const INIT: [u8; 1] = [1];
 
 pub(crate) fn chunk_bytes(title: &str, block: u32, layer: Layer) -> Vec<u8> {
     let length = 20_000 * (usize::from(layer.0) + 1);
@@ -16,6 +19,9 @@ pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
     let file = |layer: &Layer| format!("{layer}.mp4");
     let files: Vec<String> = layers.iter().map(file).collect();
     let mut writer = TitleWriter::create(library, title.parse().unwrap(), true, &files).unwrap();
+    for layer in &layers {
+        writer.append(*layer, &INIT).unwrap();
+    }
     let mut blocks = Vec::new();
     for block in 0..BLOCKS {
         let mut append = |layer: &Layer| {
@@ -32,13 +38,18 @@ pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
             chunks: layers.iter().map(&mut append).collect(),
         });
     }
+    for layer in &layers {
+        let places = blocks.iter().map(|block: &BlockInfo| (block.start, block.chunks[layer.index()].offset));
+        let index = random_access_index(0, places).unwrap();
+        writer.append(*layer, &index).unwrap();
+    }
     let info = |layer: &Layer| LayerInfo {
         factor: if layer.0 == 0 { 2 } else { 1 },
         width: if layer.0 == 0 { 32 } else { 64 },
         height: if layer.0 == 0 { 32 } else { 64 },
         codec: if layer.0 == 0 { "avc1.640020".into() } else { "lenh".into() },
         file: file(layer),
-        init: vec![1],
+        init: INIT.to_vec(),
         delay: 0,
         sync_every: None,
         halves: false,

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 
 mod film;
+mod network;
 mod rig;
 mod stories;

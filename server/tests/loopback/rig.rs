@@ -4,12 +4,15 @@ use crate::film;
 use media::library::Library;
 use media::{Layer, Manifest, Quality};
 use protocol::node::Event;
-use protocol::{Message, Open, Opened, Refusal, StreamRequest, UserId, Visit};
+use protocol::{Message, Open, Opened, Progress, Refusal, Role, SignedToken, StreamRequest, UserId, Visit};
 use server::{Running, ServeConfig};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use transport::{Authority, Connection, Endpoint, EndpointConfig, Expect, Inbox, Keys, RequestError};
+use transport::{
+    Authority, Connection, Endpoint, EndpointConfig, Expect, Identity, Inbox, Keys, RequestError,
+};
 
 /// Long enough for a busy machine; never waited for when things go right.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +26,11 @@ pub(crate) struct Rig {
 pub(crate) struct Viewer {
     pub(crate) connection: Connection,
     pub(crate) inbox: Inbox,
+    user: UserId,
 }
+
+/// Each viewer watches as somebody else.
+static USERS: AtomicU64 = AtomicU64::new(1);
 
 impl Rig {
     pub(crate) fn new() -> Self {
@@ -51,11 +58,61 @@ impl Rig {
         let authority = Authority::load(&self.folder.path().join("keys")).unwrap();
         let endpoint = Endpoint::open(&EndpointConfig::viewer("viewer".parse().unwrap(), authority)).unwrap();
         let (connection, inbox) = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await.unwrap();
-        Viewer { connection, inbox }
+        Viewer { connection, inbox, user: UserId(USERS.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    /// Whoever runs the network, connected to a node.
+    pub(crate) async fn operator(&self, node: &Running) -> Viewer {
+        let keys = self.folder.path().join("keys");
+        let authority = Authority::load(&keys).unwrap();
+        let identity = Identity::obtain(&keys, protocol::message::OPERATOR.parse().unwrap()).unwrap();
+        let config = EndpointConfig::member(Role::Operator, &identity, authority);
+        let endpoint = Endpoint::open(&config).unwrap();
+        let (connection, inbox) = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await.unwrap();
+        Viewer { connection, inbox, user: UserId(0) }
+    }
+
+    /// A node of this level that joins through another one, with an empty library.
+    pub(crate) fn member(&self, name: &str, level: &str, door: &Running) -> ServeConfig {
+        ServeConfig {
+            peer: Some(name.parse().unwrap()),
+            level: level.parse().unwrap(),
+            library: self.folder.path().join(name),
+            join: vec![door.address().to_string().parse().unwrap()],
+            ..self.config()
+        }
+    }
+
+    /// Waits until something has happened at some node.
+    pub(crate) async fn until(&self, happened: impl Fn(&Event) -> bool) {
+        self.until_times(1, happened).await;
+    }
+
+    /// Waits until something has happened so many times, wherever.
+    pub(crate) async fn until_times(&self, times: usize, happened: impl Fn(&Event) -> bool) {
+        let wait = async {
+            while self.events.lock().unwrap().iter().filter(|event| happened(event)).count() < times {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.unwrap();
     }
 }
 
 impl Viewer {
+    /// The next message that is not about a layer's node, in time.
+    pub(crate) async fn next(&mut self) -> Message {
+        let next = async {
+            loop {
+                match self.inbox.recv().await.unwrap() {
+                    Message::LayerAt { .. } => {}
+                    message => return message,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, next).await.unwrap()
+    }
+
     pub(crate) async fn titles(&mut self) -> Vec<String> {
         self.connection.send(Message::ListTitles).unwrap();
         match self.inbox.recv().await.unwrap() {
@@ -65,10 +122,30 @@ impl Viewer {
     }
 
     pub(crate) async fn open(&mut self, title: &str) -> Result<Opened, Refusal> {
-        let title = title.parse().unwrap();
-        self.connection
-            .send(Message::Open(Open::new(1, title, Quality::GOLD, UserId(1), Visit::Attach)))
-            .unwrap();
+        self.open_with(title, Quality::GOLD, None).await
+    }
+
+    pub(crate) async fn open_with(
+        &mut self,
+        title: &str,
+        quality: Quality,
+        token: Option<SignedToken>,
+    ) -> Result<Opened, Refusal> {
+        let visit = Visit::Seek(Progress::default());
+        let open = Open::new(1, title.parse().unwrap(), quality, self.user, visit);
+        self.connection.send(Message::Open(Open { token, ..open })).unwrap();
+        match self.inbox.recv().await.unwrap() {
+            Message::Opened(opened) => Ok(opened),
+            Message::Refused { request: 1, why } => Err(why),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Attaches as another connection of the same viewer.
+    pub(crate) async fn attach_as(&mut self, other: &Self, title: &str) -> Result<Opened, Refusal> {
+        self.user = other.user;
+        let open = Open::new(1, title.parse().unwrap(), Quality::GOLD, self.user, Visit::Attach);
+        self.connection.send(Message::Open(open)).unwrap();
         match self.inbox.recv().await.unwrap() {
             Message::Opened(opened) => Ok(opened),
             Message::Refused { request: 1, why } => Err(why),

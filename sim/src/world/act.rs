@@ -124,9 +124,12 @@ impl World {
             self.stats.messages_lost += 1;
             return;
         };
-        let news = matches!(message, AgentMessage::FailureDetected(_) | AgentMessage::Returned(_));
+        let news = matches!(
+            message,
+            AgentMessage::FailureDetected(_) | AgentMessage::Returned(_) | AgentMessage::Standings(_)
+        );
         let process = match message {
-            AgentMessage::Signal => Span::ZERO,
+            AgentMessage::Signal | AgentMessage::Digest(_) => Span::ZERO,
             _ if news => self.config.process,
             _ => self.config.process_agents,
         };
@@ -215,7 +218,6 @@ impl World {
     }
 
     fn notice(&mut self, from: SiteId, user: usize, notice: ViewerNotice) {
-        let now = self.queue.now();
         let peer_site = |peer| self.topology.site(peer);
         match notice {
             ViewerNotice::BackupIs { node, .. } => {
@@ -226,14 +228,8 @@ impl World {
             }
             ViewerNotice::DeliveryStart { epoch, .. } => self.come_over(from, user, epoch),
             ViewerNotice::ServedBy { layer, node, epoch } => {
-                let site = peer_site(node);
-                let Some(viewer) = self.viewers.get_mut(user).filter(|_| layer == Layer::BASE) else {
-                    return;
-                };
-                if let Some(site) = site.filter(|_| epoch >= viewer.epoch && !viewer.gone) {
-                    viewer.primary = Some(site);
-                    viewer.epoch = epoch;
-                    viewer.resume(now, site);
+                if let Some(site) = peer_site(node).filter(|_| layer == Layer::BASE) {
+                    self.served_by(user, site, epoch);
                 }
             }
             ViewerNotice::Refused { layer, .. } => {
@@ -241,6 +237,26 @@ impl World {
                     viewer.refused = true;
                 }
             }
+        }
+    }
+
+    /// A node was found for the viewer. Nobody takes from two: it closes at the
+    /// other one, as a player does.
+    fn served_by(&mut self, user: usize, site: SiteId, epoch: u64) {
+        let now = self.queue.now();
+        let Some(viewer) = self.viewers.get_mut(user).filter(|viewer| !viewer.gone) else { return };
+        let other = if epoch >= viewer.epoch {
+            viewer.epoch = epoch;
+            viewer.resume(now, site);
+            viewer.primary.replace(site)
+        } else {
+            Some(site)
+        };
+        if let Some(other) = other.filter(|other| {
+            self.viewers.get(user).is_some_and(|viewer| viewer.primary != Some(*other))
+                && self.delivers(*other, user)
+        }) {
+            self.input(other, AutonomyInput::Depart { user: Self::user_id(user) });
         }
     }
 

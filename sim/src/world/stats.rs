@@ -27,8 +27,10 @@ impl Stats {
     pub(super) fn count(&mut self, message: &AgentMessage) {
         #[allow(clippy::wildcard_enum_match_arm, reason = "all other messages are counted together")]
         let counter = match message {
-            AgentMessage::Signal => &mut self.signals,
-            AgentMessage::FailureDetected(_) | AgentMessage::Returned(_) => &mut self.news,
+            AgentMessage::Signal | AgentMessage::Digest(_) => &mut self.signals,
+            AgentMessage::FailureDetected(_) | AgentMessage::Returned(_) | AgentMessage::Standings(_) => {
+                &mut self.news
+            }
             AgentMessage::Discovery(_) => &mut self.discovery,
             AgentMessage::Search(_) => &mut self.pulls,
             AgentMessage::Placement(_) => &mut self.pushes,

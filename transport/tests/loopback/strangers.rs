@@ -80,6 +80,53 @@ async fn a_node_cannot_take_another_ones_name() {
     assert_eq!(guest.await.unwrap().unwrap_err(), AcceptError::Claim(peer("origin")));
 }
 
+#[tokio::test]
+async fn an_operator_proves_its_name_as_nodes_do() {
+    let rig = Rig::new();
+    let operator = || EndpointConfig::viewer(peer("operator"), rig.keys.authority().unwrap());
+    let bare = EndpointConfig { role: Role::Operator, ..operator() };
+    assert!(matches!(Endpoint::open(&bare), Err(EndpointError::NoIdentity)));
+    for identity in [None, Some(rig.keys.identity(peer("base-2")).unwrap())] {
+        let node = rig.member("base-1", Role::Node);
+        let address = node.local_address().unwrap();
+        let guest = tokio::spawn(async move { node.accept().await.unwrap().establish(PATIENCE).await });
+        let config = EndpointConfig { identity, ..operator() };
+        let liar = Endpoint::open(&config).unwrap().introducing_itself_as(Role::Operator);
+        let error = liar.dial(address, None, PATIENCE).await.unwrap_err();
+        assert_eq!(error.why, DialWhy::Refused(Refusal::Identity));
+        assert_eq!(guest.await.unwrap().unwrap_err(), AcceptError::Claim(peer("operator")));
+    }
+    let (address, guest) = rig.one_guest("base-1");
+    let identity = rig.keys.identity(peer("operator")).unwrap();
+    let honest = Endpoint::open(&EndpointConfig::operator(&identity, rig.keys.authority().unwrap()));
+    let (_connection, _inbox) = honest.unwrap().dial(address, None, PATIENCE).await.unwrap();
+    let (seen, _) = guest.await.unwrap();
+    assert_eq!((seen.peer().peer, seen.peer().role), (peer("operator"), Role::Operator));
+}
+
+#[tokio::test]
+async fn an_operator_accepts_nobody() {
+    let rig = Rig::new();
+    let identity = rig.keys.identity(peer("operator")).unwrap();
+    let member = EndpointConfig::member(Role::Operator, &identity, rig.keys.authority().unwrap());
+    assert!(member.accepts, "even where it is asked to");
+    let operator = Endpoint::open(&member).unwrap();
+    let address = operator.local_address().unwrap();
+    let error = rig.viewer().dial(address, None, Duration::from_millis(300)).await.unwrap_err();
+    assert!(!matches!(error.why, DialWhy::Refused(_)), "{error:?}");
+    // A node that calls itself an operator is not believed by those who dial it.
+    let node = rig.member("base-1", Role::Node).introducing_itself_as(Role::Operator);
+    let address = node.local_address().unwrap();
+    let guest = tokio::spawn(async move {
+        let (connection, inbox) = node.accept().await.unwrap().establish(PATIENCE).await.unwrap();
+        connection.send(Message::Hello(node.hello())).unwrap();
+        (connection, inbox)
+    });
+    let error = rig.viewer().dial(address, None, PATIENCE).await.unwrap_err();
+    assert_eq!(error.why, DialWhy::Claim(peer("base-1")));
+    guest.await.unwrap();
+}
+
 /// Dials as a node of this name with whatever certificate.
 async fn dial_lying(
     rig: &Rig,

@@ -5,7 +5,7 @@ use crate::bench::BenchError;
 use bytes::Bytes;
 use media::library::Library;
 use media::{ChunkId, Layer, Manifest, Quality, TitleName};
-use protocol::{ChunkRequest, Message, Open, PeerId, StreamRequest, UserId, Visit};
+use protocol::{ChunkRequest, Message, Open, PeerId, Progress, StreamRequest, UserId, Visit};
 use server::{Running, ServeConfig};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -160,8 +160,8 @@ impl Ours {
         config.cache_bytes = cache_bytes.unwrap_or(config.cache_bytes);
         let node = server::serve(config, |_| ()).await.map_err(failed("a node"))?;
         let mut viewers = Vec::new();
-        for _ in 0..options.connections {
-            viewers.push(viewer(setup, &node).await?);
+        for user in (1..).map(UserId).take(options.connections) {
+            viewers.push(viewer(setup, &node, user).await?);
         }
         Ok(Self { _node: node, viewers, manifest: Arc::clone(&setup.manifest) })
     }
@@ -189,13 +189,14 @@ impl Ours {
 }
 
 /// Connects from a socket of its own and opens a session.
-async fn viewer(setup: &Setup, node: &Running) -> Result<Connection, BenchError> {
+async fn viewer(setup: &Setup, node: &Running, user: UserId) -> Result<Connection, BenchError> {
     let name: PeerId = "viewer".parse().map_err(failed("a name"))?;
     let endpoint = Endpoint::open(&EndpointConfig::viewer(name, setup.authority.clone()));
     let endpoint = endpoint.map_err(failed("a viewer"))?;
     let dialled = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await;
     let (connection, mut inbox) = dialled.map_err(failed("a viewer"))?;
-    let open = Open::new(1, setup.manifest.title.clone(), Quality::GOLD, UserId(1), Visit::Attach);
+    let open =
+        Open::new(1, setup.manifest.title.clone(), Quality::GOLD, user, Visit::Seek(Progress::default()));
     connection.send(Message::Open(open)).map_err(failed("a viewer"))?;
     let answer = timeout(PATIENCE, inbox.recv()).await.map_err(failed("a session"))?;
     match answer.map_err(failed("a session"))? {

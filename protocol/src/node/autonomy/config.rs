@@ -14,6 +14,10 @@ pub struct AutonomyConfig {
     /// Paper: 3 s; production: 400 ms. Smaller finds deaths sooner and costs
     /// more signals (ADVODS 4.2.1).
     pub dead_after: Span,
+    /// Every how many signals one carries a digest of what is known of the life
+    /// and death of other nodes, so that news lost on the way is asked for.
+    /// 0: never. Default 10.
+    pub digest_every: u32,
     /// C: deliveries of a node at once. Paper: 30 (Table 1); production: 200.
     pub capacity: u32,
     /// Deliveries of the origin at once. Default: no bound, since the service
@@ -77,6 +81,10 @@ pub struct AutonomyConfig {
     /// Whether a user whose activation finds no room is sent on as a Pull-MA.
     /// Paper: off; production: on.
     pub repull: bool,
+    /// How long after nobody could serve a layer to a user it is looked for
+    /// again. Paper: only when a node returns; production: 1 s, since a node that
+    /// returns is linked with the others a moment later.
+    pub layer_retry: Option<Span>,
     /// Whether the newer of two nodes that serve one user is told from the
     /// older. Default on; off only to show what it is good for.
     pub epochs: bool,
@@ -145,6 +153,7 @@ impl AutonomyConfig {
         Self {
             signal_every: Span::from_secs(1),
             dead_after: Span::from_secs(3),
+            digest_every: 10,
             capacity: 30,
             origin_capacity: u32::MAX,
             bottom_line: 3,
@@ -166,6 +175,7 @@ impl AutonomyConfig {
             vip_fallback: true,
             board_stop: true,
             repull: false,
+            layer_retry: None,
             epochs: true,
             lease: None,
             lazy_position: Span::from_secs(1),
@@ -201,6 +211,7 @@ impl AutonomyConfig {
             bottom_line_moves: Moves::LowestBackup,
             trim_rows: true,
             repull: true,
+            layer_retry: Some(Span::from_secs(1)),
             lease: Some(Span::from_secs(10)),
             assume_stored: false,
             ..Self::paper()

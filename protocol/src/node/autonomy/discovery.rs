@@ -107,7 +107,9 @@ impl Autonomy {
             Level::ENH1 => Level::BASE,
             Level::Layer(_) | Level::Origin => return Vec::new(),
         };
-        self.survival.alive().filter(|(_, n)| n.level == next).map(|(peer, _)| peer).collect()
+        // Base nodes are linked with each other only where no Enh1 node joins them.
+        let leads = |level: Level| level == next || (level == Level::BASE && self.level == Level::BASE);
+        self.survival.alive().filter(|(_, n)| leads(n.level)).map(|(peer, _)| peer).collect()
     }
 
     /// The start node sends its agents. Whether there was anybody to send them to.
@@ -173,10 +175,7 @@ impl Autonomy {
         agent.travelled += travel;
         agent.timeout = agent.timeout.saturating_sub(travel.saturating_mul(2));
         let deadline = now + agent.timeout;
-        let mut notes: Vec<Note> = Vec::new();
-        if self.level == Level::BASE {
-            notes.push(self.own_note(agent.path.len()));
-        }
+        let own = (self.level == Level::BASE).then(|| self.own_note(agent.path.len()));
         // Stop rules a and b.
         let on = agent.travelled < agent.radius
             && agent.timeout > Span::ZERO
@@ -185,10 +184,14 @@ impl Autonomy {
         out.retain(|to| *to != from);
         let skipped = self.skip_known(now, &agent, &mut out);
         let hops = agent.path.len();
-        let read = self.board.read(now, agent.id, agent.wanted, &skipped);
-        notes.extend(read.into_iter().map(|note| Note { hops: add_hops(note.hops, hops), ..note }));
-        if !notes.is_empty() {
-            agent.route = self.extend_route(&agent, notes);
+        let room = self.config.max_route.min(MAX_ROUTE);
+        let dead = |node| self.survival.is_dead(node);
+        let mut read = self.board.read(now, &self.wanted(&agent), &skipped, room, dead);
+        for note in &mut read {
+            note.hops = add_hops(note.hops, hops);
+        }
+        if own.is_some() || !read.is_empty() {
+            agent.route = extend_route(&agent.route, own, &read);
         }
         if out.is_empty() {
             self.walks.remember(agent.id, deadline);
@@ -232,23 +235,6 @@ impl Autonomy {
             });
         }
         skipped
-    }
-
-    /// The route with more notes; what was passed is kept before what was read.
-    fn extend_route(&self, agent: &DiscoveryAgent, notes: Vec<Note>) -> Arc<[Note]> {
-        let mut route: Vec<Note> = agent.route.to_vec();
-        let (passed, read): (Vec<Note>, Vec<Note>) = notes.into_iter().partition(|note| note.passed);
-        route.extend(passed);
-        let wanted = self.wanted(agent);
-        let room = self.config.max_route.min(MAX_ROUTE);
-        let read = read.into_iter().filter(|note| !self.survival.is_dead(note.node));
-        for note in wanted.best(read, room) {
-            if !route.iter().any(|have| have.node == note.node) {
-                route.push(note);
-            }
-        }
-        route.truncate(MAX_ROUTE);
-        route.into()
     }
 
     /// An agent stops here and goes back the way it came.
@@ -421,6 +407,18 @@ impl Autonomy {
         let tentative = self.reservations.tentative(id).map(|row| row.kind);
         tentative.or_else(|| self.reservations.get(id.user).map(|row| row.kind))
     }
+}
+
+/// The route with more notes; what was passed is kept before what was read.
+fn extend_route(route: &[Note], own: Option<Note>, read: &[Note]) -> Arc<[Note]> {
+    let mut route: Vec<Note> = route.iter().copied().chain(own).collect();
+    for note in read {
+        if !route.iter().any(|have| have.node == note.node) {
+            route.push(*note);
+        }
+    }
+    route.truncate(MAX_ROUTE);
+    route.into()
 }
 
 fn add_hops(hops: u8, more: usize) -> u8 {

@@ -23,6 +23,9 @@ pub enum AutonomyInput {
         /// The node.
         peer: PeerId,
     },
+    /// A node has joined the network, somewhere: an origin offers it its titles,
+    /// and layers that nobody could serve are looked for again.
+    Joined,
     /// A neighbour has died and started anew, faster than its silence told.
     Restarted {
         /// The node.

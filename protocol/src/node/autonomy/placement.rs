@@ -12,9 +12,12 @@ use super::agent::{LayerOrder, Level, PlacementAgent, PlacementOrder};
 use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy};
 use super::talk::{AgentMessage, PlacementAnswer, PlacementRefusal};
 use crate::peer::PeerId;
-use media::{ByteCount, Layer, Time, TitleName};
+use media::{ByteCount, Layer, Span, Time, TitleName};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How long an origin waits for more nodes to join before it offers titles again.
+const JOIN_WAIT: Span = Span::from_millis(500);
 
 /// What one node stores, and what it was offered.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,8 @@ struct Push {
     /// Who has a layer, or is getting it (`false`).
     holders: BTreeMap<Layer, BTreeMap<PeerId, bool>>,
     check: Option<Time>,
+    /// Whether it is pushed at the next look whether or not it is short.
+    renew: bool,
 }
 
 impl Push {
@@ -118,7 +123,8 @@ impl Autonomy {
         let check = Some(now + self.config.placement_check);
         let before = self.pushes.titles.remove(&order.title);
         let holders = before.map_or_else(BTreeMap::new, |push| push.holders);
-        self.pushes.titles.insert(order.title.clone(), Push { order: order.clone(), holders, check });
+        let push = Push { order: order.clone(), holders, check, renew: false };
+        self.pushes.titles.insert(order.title.clone(), push);
         self.push(order, false);
     }
 
@@ -161,7 +167,9 @@ impl Autonomy {
                 agent.order.layers.iter().filter(|order| order.layer != own).copied().collect();
         }
         // What is left for levels further out travels on.
-        let outward = own.0.checked_sub(1).map(|below| Level::Layer(Layer(below)));
+        // Where a level has no node, the next one further out is reached directly.
+        let outer = self.survival.alive().map(|(_, n)| n.level).filter(|level| *level < self.level);
+        let outward = outer.max();
         if agent.withdraw || agent.order.layers.iter().any(|order| order.layer < own) {
             let next = self.survival.alive().filter(|(_, n)| Some(n.level) == outward);
             let next: Vec<PeerId> = next.map(|(peer, _)| peer).collect();
@@ -295,10 +303,13 @@ impl Autonomy {
         let due = self.pushes.titles.iter().filter(|(_, push)| push.check.is_some_and(|at| at <= now));
         let due: Vec<TitleName> = due.map(|(title, _)| title.clone()).collect();
         for title in due {
+            let mut renew = false;
             if let Some(push) = self.pushes.titles.get_mut(&title) {
                 push.check = Some(now + self.config.placement_check);
+                renew = std::mem::take(&mut push.renew);
             }
-            if !self.whole_title(&title) && self.short_title(&title) {
+            let short = !self.whole_title(&title) && self.short_title(&title);
+            if short || renew {
                 self.push_again(&title);
             }
         }
@@ -310,7 +321,7 @@ impl Autonomy {
         let Some(push) = self.pushes.titles.get_mut(title) else { return false };
         let wanted = push.wanted();
         let whole = push.order.layers.iter().all(|order| push.copies(order.layer).0 >= wanted);
-        if whole && push.check.take().is_some() {
+        if whole && !push.renew && push.check.take().is_some() {
             self.event(AutonomyEvent::PlacementWhole { title: title.clone() });
         }
         whole
@@ -352,6 +363,16 @@ impl Autonomy {
         }
         if !lost.is_empty() {
             self.pushes_due(now);
+        }
+    }
+
+    /// Origin: a node has joined further out; every title is offered again in a
+    /// moment, once for all that join together.
+    pub(super) fn somebody_joined(&mut self, now: Time) {
+        let soon = now + JOIN_WAIT;
+        for push in self.pushes.titles.values_mut() {
+            push.check = Some(push.check.map_or(soon, |check| check.min(soon)));
+            push.renew = true;
         }
     }
 

@@ -10,7 +10,7 @@ use super::reservation::Row;
 use super::talk::{AdmissionRefusal, AgentMessage};
 use super::{Autonomy, UserId};
 use crate::peer::PeerId;
-use media::{Span, Time};
+use media::{Layer, Span, Time};
 
 /// The search of one user of this node.
 #[derive(Clone, Debug)]
@@ -168,6 +168,9 @@ impl Autonomy {
         // A user served here needs nobody else; the asking node will hear of it.
         let test = if self.survival.is_dead(from) || self.records.get(info.user).is_some() {
             Err(AdmissionRefusal::Dead)
+        } else if !self.stores(&info.title, Layer::BASE) {
+            // Who stands behind must be able to step in front.
+            Err(AdmissionRefusal::NotStored)
         } else {
             self.backup_test(kind, own)
         };
@@ -315,8 +318,9 @@ impl Autonomy {
         }
         let due =
             |search: SearchState| matches!(search, SearchState::GivenUp { again: Some(at) } if at <= now);
-        let users: Vec<UserId> =
-            self.records.iter().filter(|record| due(record.search)).map(|record| record.info.user).collect();
+        let due = self.records.iter().filter(|record| due(record.search)).map(|record| record.info.user);
+        // A late reply may have begun what was given up.
+        let users: Vec<UserId> = due.filter(|user| !self.quests.contains_key(user)).collect();
         for user in users {
             self.start_search(now, user, DiscoveryKind::Fresh, SearchWhy::GivenUpLongAgo);
         }
@@ -326,7 +330,8 @@ impl Autonomy {
     pub(super) fn quests_next(&self) -> Option<Time> {
         let quests = self.quests.values().filter_map(Quest::due);
         let given_up = self.config.retry_given_up.is_some().then(|| {
-            self.records.iter().filter_map(|record| match record.search {
+            let idle = self.records.iter().filter(|record| !self.quests.contains_key(&record.info.user));
+            idle.filter_map(|record| match record.search {
                 SearchState::GivenUp { again } => again,
                 SearchState::Idle | SearchState::Attempt(_) => None,
             })

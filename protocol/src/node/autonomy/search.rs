@@ -245,7 +245,13 @@ impl Autonomy {
     }
 
     /// Nobody can serve a layer: as `hear_granted`.
-    pub(super) fn hear_not_granted(&mut self, user: UserId, layer: Layer, why: AdmissionRefusal) {
+    pub(super) fn hear_not_granted(&mut self, now: Time, user: UserId, layer: Layer, why: AdmissionRefusal) {
+        if layer > Layer::BASE
+            && self.records.get(user).is_some()
+            && let Some(wait) = self.config.layer_retry
+        {
+            self.layers_again.get_or_insert(now + wait);
+        }
         let entry = self.records.get(user).map(|record| record.entry);
         if let Some(entry) = entry.filter(|entry| *entry != self.id) {
             self.send(entry, AgentMessage::NotGranted { user, layer, why });
@@ -271,6 +277,14 @@ impl Autonomy {
         let known = vec![Known { hops: 0, node: self.id, visited: true }];
         let agent = SearchAgent { info, entry, base, layer, ascending: false, known: [].into() };
         self.move_on(agent, known, AdmissionRefusal::NotStored);
+    }
+
+    /// It is time to look again for layers that nobody could serve.
+    pub(super) fn layers_due(&mut self, now: Time) {
+        if self.layers_again.is_some_and(|again| again <= now) {
+            self.layers_again = None;
+            self.missing_layers_again(now);
+        }
     }
 
     /// A node has joined or returned: layers that nobody could serve are looked

@@ -30,6 +30,10 @@ impl Streams {
         self.streams.contains_key(&(user, layer))
     }
 
+    pub(super) fn any(&self, user: UserId) -> bool {
+        self.streams.range((user, Layer::BASE)..).next().is_some_and(|((of, _), _)| *of == user)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (UserId, Layer, PeerId)> {
         self.streams.iter().map(|((user, layer), stream)| (*user, *layer, stream.base))
     }

@@ -2,8 +2,9 @@
 //! fall silent, and what is known of nodes further away.
 //!
 //! Every message of a neighbour is a sign of life. The standing of a node is a
-//! number that counts its deaths and returns; of two messages about one node
-//! the higher number is right, and only news is passed on, so that a flood ends.
+//! number that counts its deaths and returns, odd for a death; of two messages
+//! about one node the higher number is right, and only news is passed on, so
+//! that a flood ends.
 
 use super::agent::Level;
 use super::talk::Standing;
@@ -24,7 +25,14 @@ pub struct Survival {
     standing: BTreeMap<PeerId, (u32, bool)>,
     next_signal: Time,
     awake: Time,
+    /// Signals since the last digest.
+    beats: u32,
+    /// The node spoken of last in an answer to a digest.
+    spoken: Option<PeerId>,
 }
+
+/// The most standings in one message; the others follow at the next digests.
+pub const MAX_STANDINGS: usize = 64;
 
 /// A node at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +65,8 @@ impl Survival {
             standing: BTreeMap::new(),
             next_signal: now + phase,
             awake: now,
+            beats: 0,
+            spoken: None,
         }
     }
 
@@ -183,11 +193,45 @@ impl Survival {
     pub fn learn(&mut self, said: Standing, dead: bool) -> bool {
         let known = self.standing.get(&said.node).map_or(0, |(seq, _)| *seq);
         let room = self.standing.contains_key(&said.node) || self.standing.len() < self.max_nodes;
-        let news = said.seq > known && room;
+        // A death has an odd number: two verdicts of the same number say the same.
+        let news = said.seq > known && said.is_death() == dead && room;
         if news {
             self.standing.insert(said.node, (said.seq, dead));
         }
         news
+    }
+
+    /// The digest to be sent in place of this beat's signal, at each `every`-th
+    /// beat; never if that is 0.
+    pub fn digest_due(&mut self, every: u32) -> Option<u64> {
+        self.beats = self.beats.saturating_add(1);
+        if every == 0 || self.beats < every {
+            return None;
+        }
+        self.beats = 0;
+        Some(self.digest())
+    }
+
+    /// A number that differs where standings do, whatever their order; 0 for none.
+    pub fn digest(&self) -> u64 {
+        let of = |(node, (seq, _)): (&PeerId, &(u32, bool))| {
+            // FNV-1a over name and number.
+            let bytes = node.as_str().bytes().chain([0]).chain(seq.to_le_bytes());
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        };
+        self.standing.iter().map(of).fold(0, u64::wrapping_add)
+    }
+
+    /// Some of the standings, each time those behind the ones before.
+    pub fn some_standings(&mut self) -> Vec<(PeerId, u32)> {
+        let behind = |node: &PeerId| self.spoken.is_none_or(|spoken| *node > spoken);
+        let (next, first): (Vec<_>, Vec<_>) =
+            self.standing.iter().map(|(node, (seq, _))| (*node, *seq)).partition(|(node, _)| behind(node));
+        let some: Vec<(PeerId, u32)> = next.into_iter().chain(first).take(MAX_STANDINGS).collect();
+        self.spoken = some.last().map(|(node, _)| *node);
+        some
     }
 
     /// Whether a node is thought dead.
@@ -202,7 +246,7 @@ impl Survival {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 mod tests {
     use super::*;
 
@@ -289,6 +333,29 @@ mod tests {
         assert!(survival.overdue(at(9_000)).is_empty() && survival.alive().next().is_none());
         survival.heard(at(9_000), a);
         assert_eq!((survival.alive().count(), survival.overdue(at(9_400)).len()), (1, 1));
+    }
+
+    #[test]
+    fn digests_come_every_few_beats_and_differ_where_standings_do() {
+        let (mut one, mut other) = (watching(0), watching(0));
+        assert_eq!([0; 6].map(|_| one.digest_due(3)), [None, None, Some(0), None, None, Some(0)]);
+        assert_eq!(one.digest_due(0), None);
+        let said = one.judge(peer("b"), peer("me"), true).unwrap();
+        assert_ne!(one.digest(), other.digest());
+        assert!(!other.learn(Standing { seq: 2, ..said }, true), "an even number is no death");
+        assert!(other.learn(said, true));
+        assert_eq!(one.digest(), other.digest());
+    }
+
+    #[test]
+    fn standings_are_told_in_turn() {
+        let mut survival = Survival::new(at(0), TS, TD, (2, 200), 0);
+        for node in 0..100 {
+            survival.judge(peer(&format!("n{node:02}")), peer("me"), true).unwrap();
+        }
+        let (one, other) = (survival.some_standings(), survival.some_standings());
+        assert_eq!((one.len(), one[0].0, one[63].0), (64, peer("n00"), peer("n63")));
+        assert_eq!((other[0], other[35].0, other[36].0), ((peer("n64"), 1), peer("n99"), peer("n00")));
     }
 
     #[test]

@@ -195,6 +195,11 @@ pub enum AgentMessage {
         /// The backup's epoch.
         epoch: u64,
     },
+    /// "I am alive", and a digest of the standings that the sender knows.
+    Digest(u64),
+    /// Some standings that the sender knows, to a neighbour whose digest was
+    /// another one: nodes and numbers, see [`Standing::seq`].
+    Standings(Arc<[(PeerId, u32)]>),
 }
 
 /// Whether a node is alive, as far as `detector` knows.
@@ -204,8 +209,16 @@ pub struct Standing {
     pub node: PeerId,
     /// Who noticed.
     pub detector: PeerId,
-    /// Counts the node's deaths and returns; the highest number is right.
+    /// Counts the node's deaths and returns, odd for a death; the highest number
+    /// is right.
     pub seq: u32,
+}
+
+impl Standing {
+    /// Whether it says that the node is dead.
+    pub const fn is_death(&self) -> bool {
+        self.seq % 2 == 1
+    }
 }
 
 impl AgentMessage {
@@ -218,7 +231,9 @@ impl AgentMessage {
             Self::Discovery(agent) => agent.path.len() <= MAX_PATH && agent.route.len() <= MAX_ROUTE,
             Self::Confirm { info: user, .. } => info(user),
             Self::Position { layers, .. } => layers.len() <= media::layer::MAX_LAYERS,
+            Self::Standings(standings) => standings.len() <= super::survival::MAX_STANDINGS,
             Self::Signal
+            | Self::Digest(_)
             | Self::FailureDetected(_)
             | Self::Returned(_)
             | Self::Placed { .. }

@@ -42,6 +42,8 @@ pub(super) struct Node {
     /// Answers every request with this.
     pub(super) failing: Option<FetchFailure>,
     pub(super) served: u32,
+    /// Answers probes, and no request.
+    pub(super) stuck: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -115,12 +117,28 @@ impl Rig {
         quality: Quality,
         sources: Vec<Vec<SourceId>>,
     ) -> Self {
-        let node = Node { alive: true, connected: false, failing: None, served: 0 };
-        let config = PlayerConfig::default();
+        Self::among(seed, (shape, link, quality), sources, Service::default(), &PlayerConfig::default())
+    }
+
+    /// A plays, C and D serve enhancements, B stands behind A in epoch 1.
+    pub(super) fn in_network(config: &PlayerConfig) -> Self {
+        let service = Service { home: Some(A), backup: Some(B), epoch: 1, doors: vec![E] };
+        let title = (title(120, &LENGTHS), BitRate(50_000_000), Quality::GOLD);
+        Self::among(1, title, vec![vec![A], vec![C], vec![D]], service, config)
+    }
+
+    fn among(
+        seed: u64,
+        (shape, link, quality): (TitleShape, BitRate, Quality),
+        sources: Vec<Vec<SourceId>>,
+        service: Service,
+        config: &PlayerConfig,
+    ) -> Self {
+        let node = Node { alive: true, connected: false, failing: None, served: 0, stuck: false };
         let shape = Arc::new(shape);
         let mut rig = Self {
             now: Time::ZERO,
-            player: Player::new(Time::ZERO, config, seed),
+            player: Player::new(Time::ZERO, *config, seed),
             pipe: Pipe::new(Span::ZERO),
             nodes: vec![node; 5],
             link,
@@ -128,7 +146,7 @@ impl Rig {
             events: Vec::new(),
             outputs: Vec::new(),
             shape: shape.clone(),
-            config,
+            config: *config,
             transfers: BTreeMap::new(),
             queue: VecDeque::new(),
             credit: 0,
@@ -142,7 +160,8 @@ impl Rig {
         };
         rig.nodes[0].connected = true;
         let connected = vec![A];
-        rig.put(Input::Opened(Opening { shape, quality, sources, connected, from: Span::ZERO, until: None }));
+        let from = Span::ZERO;
+        rig.put(Input::Opened(Opening { shape, quality, sources, connected, service, from, until: None }));
         rig
     }
 
@@ -181,6 +200,18 @@ impl Rig {
     /// The process stands still, but its connections do not break.
     pub(super) fn hang(&mut self, id: SourceId) {
         self.node(id).alive = false;
+    }
+
+    /// The connection to a node breaks; the node itself is gone.
+    pub(super) fn lose(&mut self, id: SourceId) {
+        self.kill(id);
+        self.put(Input::Lost { source: id });
+    }
+
+    /// When the machine first wanted something from `since` on.
+    pub(super) fn first(&self, since: Time, pick: impl Fn(&Output) -> bool) -> Option<Time> {
+        let wanted = |(at, output): &&(Time, Output)| *at >= since && pick(output);
+        self.outputs.iter().find(wanted).map(|(at, _)| *at)
     }
 
     pub(super) fn wake(&mut self, id: SourceId) {
@@ -400,7 +431,11 @@ impl Rig {
             }
             Output::PipelinePlay => self.pipe.play(true),
             Output::PipelinePause => self.pipe.play(false),
-            Output::GiveUp(_) => {}
+            Output::GiveUp(_)
+            | Output::Leave { .. }
+            | Output::Report { .. }
+            | Output::StillServed { .. }
+            | Output::Seek { .. } => {}
             Output::Event(event) => self.events.push((self.now, event)),
         }
     }
@@ -418,7 +453,7 @@ impl Rig {
         let node = self.node(source);
         if let Some(why) = node.failing {
             self.mail.push_back((soon, source, Input::Failed { request, why }));
-        } else if node.connected {
+        } else if node.connected && !node.stuck {
             let key = (layer, block);
             let transfer = Transfer { source, key, starts: soon, unsent: length, left: length };
             self.transfers.insert(request, transfer);

@@ -149,3 +149,16 @@ fn a_title_that_is_withdrawn_is_gone_everywhere_and_serves_nobody() {
     rig.arrive("b2", 2, Sla::Normal);
     assert_eq!(rig.source_of(2), ["o"]);
 }
+
+#[test]
+fn layers_on_their_levels_take_less_than_whole_titles_everywhere() {
+    let mut rig = Rig::new(config(), NETWORK);
+    publish(&mut rig, 0);
+    let order = film(0);
+    let size = |layer: Layer| order.layers.iter().find(|order| order.layer == layer).unwrap().size.0;
+    let nodes = rig.nodes.values().filter(|node| node.level() != Level::Origin);
+    let stored: u64 = nodes.clone().flat_map(Autonomy::stored).map(|(_, layer)| size(layer)).sum();
+    let whole: u64 = order.layers.iter().map(|order| order.size.0).sum();
+    let everywhere = whole * u64::try_from(nodes.count()).unwrap();
+    assert!(stored > 0 && stored < everywhere, "{stored} of {everywhere}");
+}

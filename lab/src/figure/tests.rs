@@ -1,0 +1,39 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+
+use super::*;
+
+fn draw(figure: Figure, options: Options) -> Report {
+    run(figure, &options, &|_, _| ()).unwrap()
+}
+
+#[test]
+fn a_figure_is_written_whole_and_nothing_else_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = draw(Figure::Reliability, Options::default());
+    report.write(&folder.path().join("new")).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(folder.path().join("new"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let files = ["region-gold.svg", "region-mix.svg", "region.csv", "reliability.csv", "reliability.svg"];
+    assert_eq!(names, files);
+    let told = report.to_string();
+    assert!(told.contains("most reliable number of layers for gold | 3 | 3 | yes\n"), "{told}");
+}
+
+#[test]
+fn a_point_of_the_surface_has_its_claims_its_csv_and_its_maps() {
+    let options = Options { users: Some(200), seeds: Some(2), strict: true, ..Options::default() };
+    let seen = std::sync::Mutex::new(Vec::new());
+    let report =
+        run(Figure::Continuity, &options, &|done, of| seen.lock().unwrap().push((done, of))).unwrap();
+    assert_eq!(seen.into_inner().unwrap().last(), Some(&(24, 24)));
+    let names: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
+    let maps = ["continuity-with.svg", "continuity-without.svg", "continuity-strict.svg"];
+    assert_eq!(names, [["continuity.csv", "continuity.svg"].as_slice(), &maps].concat());
+    assert_eq!(report.files[0].text.lines().count(), 1 + 4 * 3);
+    assert!(report.claims.iter().all(|claim| claim.holds), "{report}");
+    let again = draw(Figure::Continuity, options);
+    assert_eq!(again, report, "whoever is done first, the figure is the same");
+}
