@@ -62,6 +62,25 @@ async fn a_node_that_hangs_is_replaced_and_gives_way_when_it_wakes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_in_order_hands_its_viewer_over_before_anybody_misses_it() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let folder = tempfile::tempdir().unwrap();
+    let title = small_title(folder.path(), 40);
+    let mut theatre = Theatre::open(folder.path(), &title, Sla::Normal, Own::NONE, BUFFER).await;
+    theatre.until_safe(2_400).await;
+    let (base, backup) = (theatre.base.clone(), theatre.backup.clone().unwrap());
+    let since = Instant::now();
+    theatre.signal(&base, "TERM");
+    let known = theatre.told(since, "believed_dead", &base).await;
+    assert!(known < Duration::from_millis(300), "no silence was waited for: {known:?}");
+    let moved = theatre.until(moved_from(&base)).await;
+    let PlayerEvent::FailedOver { to, cause, .. } = moved else { unreachable!() };
+    assert_eq!((to, cause.as_str()), (backup, "delivery start"));
+    let report = theatre.close().await;
+    assert_eq!(report.freezes.count, 0, "{:?}", report.freezes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_base_nodes_die_at_once() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir().unwrap();

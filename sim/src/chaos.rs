@@ -4,10 +4,12 @@
 use crate::checkers::{Checkers, Violation};
 use crate::faults::{self, Fault};
 use crate::rng::Rng;
+use crate::topology::SiteId;
 use crate::topology::{Shape, Topology, TopologyError};
 use crate::workload::Workload;
 use crate::world::{World, WorldConfig};
-use media::{Span, Time};
+use media::{Layer, Span, Time};
+use protocol::node::autonomy::AutonomyEvent;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,6 +99,7 @@ pub fn prepare(seed: u64, keep_log: bool) -> Result<(World, Vec<(Time, Fault)>),
 /// Runs one seed.
 pub fn run(seed: u64) -> Result<Chaos, ChaosError> {
     let (mut world, faults) = prepare(seed, false)?;
+    place(seed)?;
     let mut checkers = Checkers::default();
     let objection = |violation| ChaosError::Violation { seed, violation, faults: FaultList(faults.clone()) };
     while world.now() < TROUBLE + SETTLE {
@@ -110,6 +113,47 @@ pub fn run(seed: u64) -> Result<Chaos, ChaosError> {
     }
     checkers.look_in_the_end(&world).map_err(objection)?;
     Ok(Chaos { seed, faults, happened: world.happened() })
+}
+
+/// The second part of a seed: a title is really placed, nodes die, return and are
+/// cut off, one joins late, and in the end each level has its copies; withdrawn,
+/// none has any.
+fn place(seed: u64) -> Result<(), ChaosError> {
+    let mut rng = Rng::stream(seed, 13);
+    let topology = Arc::new(Topology::generate(Shape::DEMO, &mut rng)?);
+    let mut config = WorldConfig::production();
+    config.keep_log = true;
+    config.autonomy.capacity = CAPACITY;
+    let copies = u16::try_from(rng.below(4)).unwrap_or(0);
+    let joins = SiteId::at(rng.below(topology.len() - 1));
+    let plan = faults::random(&topology, &mut rng, Time::ZERO + Span::from_secs(2), TROUBLE);
+    let workload = Workload { spacing: Span::from_millis(700), ..Workload::new(8, 200) };
+    let arrivals = workload.arrivals(&topology, &mut rng);
+    let mut world = World::new(topology, config, seed);
+    world.strike(Fault::Kill(joins));
+    world.run(Span::from_nanos(rng.below_wide(1_000_000_000)));
+    world.publish(3, copies);
+    world.expect(&arrivals);
+    world.suffer(&plan);
+    world.suffer(&[(Time::ZERO + Span::from_nanos(rng.below_wide(20_000_000_000)), Fault::Revive(joins))]);
+    let mut checkers = Checkers::default();
+    let objection = |violation| ChaosError::Violation { seed, violation, faults: FaultList(plan.clone()) };
+    while world.now() < TROUBLE + SETTLE {
+        world.run(LOOK_EVERY);
+        checkers.look(&world).map_err(objection)?;
+    }
+    // Said lately: what was short while nodes were dead does not count.
+    let lately = TROUBLE + Span::from_secs(20);
+    #[allow(clippy::wildcard_enum_match_arm, reason = "one event of many is looked for")]
+    let short = world.log().iter().filter(|line| line.at > lately).filter_map(|line| match line.event {
+        AutonomyEvent::PlacementShort { layer, .. } => Some(layer),
+        _ => None,
+    });
+    let told: Vec<Layer> = short.collect();
+    checkers.look_at_copies(&world, &told).map_err(objection)?;
+    world.unpublish();
+    world.run(Span::from_secs(5));
+    checkers.look_for_leftovers(&world).map_err(objection)
 }
 
 /// Whether no message is in the air and no search is under way. A tentative row

@@ -14,7 +14,7 @@ mod vip;
 
 use crate::topology::SiteId;
 use crate::world::World;
-use media::Time;
+use media::{Layer, Time};
 use protocol::node::autonomy::Autonomy;
 use std::fmt;
 
@@ -50,6 +50,17 @@ impl Checkers {
         placement::check(world)?;
         self.primaries.check(world)?;
         self.vip.check(world)
+    }
+
+    /// What must hold of placed titles then, see [`World::publish`]; `told`:
+    /// the layers of which the origin has said that copies are missing.
+    pub fn look_at_copies(&self, world: &World, told: &[Layer]) -> Result<(), Violation> {
+        placement::check_copies(world, told)
+    }
+
+    /// What must hold once everything was withdrawn.
+    pub fn look_for_leftovers(&self, world: &World) -> Result<(), Violation> {
+        placement::check_gone(world)
     }
 
     /// What must hold when every fault has been put right and the network has

@@ -20,10 +20,12 @@ use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::topology::{SiteId, Topology};
 use crate::workload::Arrival;
-use media::{Layer, Quality, Span, Time, TitleName};
+use media::{ByteCount, Layer, Quality, Span, Time, TitleName};
 use protocol::node::autonomy::{
-    AgentMessage, Autonomy, AutonomyConfig, AutonomyEvent, AutonomyInput, UserId, ViewerNotice,
+    AgentMessage, Autonomy, AutonomyConfig, AutonomyEvent, AutonomyInput, LayerOrder, Level, PlacementOrder,
+    UserId, ViewerNotice,
 };
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a world is made of, beside its topology.
@@ -109,7 +111,7 @@ enum Happening {
     /// A viewer tells its node where it is, and looks whether it gets anything.
     Report { user: usize },
     /// A layer that a node fetched is there.
-    Stored { site: SiteId, title: TitleName, layer: Layer },
+    Stored { site: SiteId, life: u32, title: TitleName, layer: Layer },
     /// Something goes wrong.
     Fault(Fault),
 }
@@ -139,6 +141,13 @@ pub struct World {
     stats: Stats,
     log: Vec<Line>,
     titles: Vec<TitleName>,
+    /// What nodes are fetching, in which of their lives.
+    fetching: BTreeSet<(SiteId, u32, TitleName, Layer)>,
+    /// Which life of a neighbour each node, in its own life, heard last; only
+    /// what began anew is written down.
+    heard: BTreeMap<(SiteId, u32, SiteId), u32>,
+    /// Whether any node has begun anew.
+    revived: bool,
 }
 
 impl World {
@@ -156,6 +165,9 @@ impl World {
             stats: Stats::default(),
             log: Vec::new(),
             titles: "film".parse().into_iter().collect(),
+            fetching: BTreeSet::new(),
+            heard: BTreeMap::new(),
+            revived: false,
             topology,
         };
         for site in world.topology.clone().sites() {
@@ -264,6 +276,33 @@ impl World {
     /// Plans that a viewer leaves.
     pub fn depart(&mut self, user: usize, at: Time) {
         self.queue.plan(at, Happening::Depart { user });
+    }
+
+    /// Publishes the film at the origin, which has all of it, with so many copies
+    /// on each level. Sizes are not simulated: each layer takes one byte.
+    pub fn publish(&mut self, layers: u8, copies: u16) {
+        let (Some(title), Some(origin)) = (self.titles.first().cloned(), self.origin()) else { return };
+        let layers: Vec<LayerOrder> = Layer::first(layers)
+            .map(|layer| LayerOrder { layer, size: ByteCount(1), importance: 100 })
+            .collect();
+        for order in &layers {
+            let (title, layer) = (title.clone(), order.layer);
+            self.input(origin, AutonomyInput::Stored { title, layer, size: order.size });
+        }
+        let order = PlacementOrder { title, layers: layers.into(), popularity: 1000, copies };
+        self.input(origin, AutonomyInput::Publish(order));
+    }
+
+    /// Deletes the film everywhere but at the origin.
+    pub fn unpublish(&mut self) {
+        if let (Some(title), Some(origin)) = (self.titles.first().cloned(), self.origin()) {
+            self.input(origin, AutonomyInput::Unpublish { title });
+        }
+    }
+
+    /// The service provider's node.
+    pub fn origin(&self) -> Option<SiteId> {
+        self.topology.sites().find(|site| self.topology.level(*site) == Some(Level::Origin))
     }
 
     /// Whether machines send and await survival signals. While a network fills

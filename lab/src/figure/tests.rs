@@ -28,11 +28,11 @@ fn a_point_of_the_surface_has_its_claims_its_csv_and_its_maps() {
     let seen = std::sync::Mutex::new(Vec::new());
     let report =
         run(Figure::Continuity, &options, &|done, of| seen.lock().unwrap().push((done, of))).unwrap();
-    assert_eq!(seen.into_inner().unwrap().last(), Some(&(24, 24)));
+    assert_eq!(seen.into_inner().unwrap().last(), Some(&(18, 18)));
     let names: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
     let maps = ["continuity-with.svg", "continuity-without.svg", "continuity-strict.svg"];
     assert_eq!(names, [["continuity.csv", "continuity.svg"].as_slice(), &maps].concat());
-    assert_eq!(report.files[0].text.lines().count(), 1 + 4 * 3);
+    assert_eq!(report.files[0].text.lines().count(), 1 + 3 * 3);
     assert!(report.claims.iter().all(|claim| claim.holds), "{report}");
     let again = draw(Figure::Continuity, options);
     assert_eq!(again, report, "whoever is done first, the figure is the same");

@@ -92,6 +92,7 @@ fn agent() -> DiscoveryAgent {
     let note = Note { node: peer("b2"), hops: 2, free: 3, headroom: 9, lowest: None, passed: true };
     DiscoveryAgent {
         id: SearchId { start: peer("b1"), user: UserId(7), serial: 1 },
+        title: "film".parse().unwrap(),
         kind: DiscoveryKind::Relocate { leaving: peer("b3") },
         wanted: EntryKind::VipDual,
         state: AgentState::Reply { late: false, speaks: Speaks::All },
@@ -137,7 +138,7 @@ fn messages() -> Vec<(Message, String)> {
         ),
         (
             Message::Agent(AgentMessage::Discovery(agent())),
-            "0a0b0262310701010262330101000002026231026531010406070101026232020309000101026232020309000101"
+            "0a0b02623107010466696c6d010262330101000002026231026531010406070101026232020309000101026232020309000101"
                 .into(),
         ),
         (

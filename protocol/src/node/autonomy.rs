@@ -183,6 +183,8 @@ impl Autonomy {
             return self.event(AutonomyEvent::BoundReached { what: Bound::Neighbours });
         }
         if new {
+            // Whoever begins anew hears at once who is dead.
+            self.send(peer, AgentMessage::Digest(self.survival.digest()));
             self.holder_returned(now);
         }
     }

@@ -11,5 +11,6 @@ mod chaos;
 mod failures;
 mod people;
 mod rig;
+mod shapes;
 mod single;
 mod stories;

@@ -19,8 +19,11 @@ impl World {
             Happening::Depart { user } => self.leave(user),
             Happening::Notice { from, user, notice } => self.notice(from, user, notice),
             Happening::Report { user } => self.report(user),
-            Happening::Stored { site, title, layer } => {
-                self.input(site, AutonomyInput::Stored { title, layer, size: ByteCount(1) });
+            Happening::Stored { site, life, title, layer } => {
+                // What was dropped meanwhile, or fetched in another life, is not stored.
+                if self.fetching.remove(&(site, life, title.clone(), layer)) {
+                    self.input(site, AutonomyInput::Stored { title, layer, size: ByteCount(1) });
+                }
             }
             Happening::Fault(fault) => self.fault(fault),
         }
@@ -69,6 +72,9 @@ impl World {
         let Some(host) = self.hosts.get_mut(to.index()) else { return };
         match &mut host.state {
             HostState::Up => {
+                if self.revived {
+                    self.notice_restart(from, to);
+                }
                 let Some(from) = self.topology.peer(from) else { return };
                 self.input(to, AutonomyInput::Heard { from, message, travel });
             }
@@ -82,6 +88,21 @@ impl World {
         }
     }
 
+    /// A neighbour that began anew comes over a new connection, which says since
+    /// when it is up.
+    fn notice_restart(&mut self, from: SiteId, to: SiteId) {
+        let life = |site: SiteId| self.hosts.get(site.index()).map_or(0, |host| host.life);
+        let (own, now) = (life(to), life(from));
+        if !self.topology.links(to).contains(&from) {
+            return;
+        }
+        // A node in its first life has met all its neighbours in theirs.
+        let before = self.heard.insert((to, own, from), now).or((own == 0).then_some(0));
+        if let Some(peer) = self.topology.peer(from).filter(|_| before.is_some_and(|before| before < now)) {
+            self.input(to, AutonomyInput::Restarted { peer });
+        }
+    }
+
     fn carry_out(&mut self, site: SiteId, output: AutonomyOutput) {
         match output {
             AutonomyOutput::Send { to, message } => self.send(site, to, message),
@@ -91,9 +112,14 @@ impl World {
             AutonomyOutput::Fetch { title, layer, .. } => {
                 // Bytes are not simulated: a layer is there after one message's time.
                 let at = self.queue.now() + self.config.links.trans;
-                self.queue.plan(at, Happening::Stored { site, title, layer });
+                let life = self.hosts.get(site.index()).map_or(0, |host| host.life);
+                self.fetching.insert((site, life, title.clone(), layer));
+                self.queue.plan(at, Happening::Stored { site, life, title, layer });
             }
-            AutonomyOutput::Drop { .. } => {}
+            AutonomyOutput::Drop { title, layer } => {
+                let life = self.hosts.get(site.index()).map_or(0, |host| host.life);
+                self.fetching.remove(&(site, life, title, layer));
+            }
             AutonomyOutput::Event(event) => {
                 if self.config.keep_log {
                     self.log.push(Line { at: self.queue.now(), site, event });
@@ -346,6 +372,7 @@ impl World {
             return;
         }
         *host = super::Host { machine, state: HostState::Up, wake: None, life };
+        self.revived = true;
         self.introduce(site);
     }
 

@@ -214,6 +214,8 @@ pub struct Offer {
 pub struct DiscoveryAgent {
     /// The search it belongs to.
     pub id: SearchId,
+    /// What the user watches: only who stores it can stand behind.
+    pub title: TitleName,
     /// Why it was sent.
     pub kind: DiscoveryKind,
     /// `VipDual` or `NormalDual`.

@@ -14,7 +14,7 @@ use super::io::{AutonomyEvent, Bound, RejectedWhy};
 use super::route::{Wanted, without};
 use super::talk::AgentMessage;
 use crate::peer::PeerId;
-use media::{Span, Time};
+use media::{Layer, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -175,7 +175,8 @@ impl Autonomy {
         agent.travelled += travel;
         agent.timeout = agent.timeout.saturating_sub(travel.saturating_mul(2));
         let deadline = now + agent.timeout;
-        let own = (self.level == Level::BASE).then(|| self.own_note(agent.path.len()));
+        let fit = self.level == Level::BASE && self.stores(&agent.title, Layer::BASE);
+        let own = fit.then(|| self.own_note(agent.path.len()));
         // Stop rules a and b.
         let on = agent.travelled < agent.radius
             && agent.timeout > Span::ZERO

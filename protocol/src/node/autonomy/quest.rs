@@ -59,7 +59,7 @@ impl Autonomy {
     ) {
         let Some(record) = self.records.get_mut(user) else { return };
         record.search = SearchState::Attempt(attempt);
-        let buffer = record.info.buffer;
+        let (buffer, title) = (record.info.buffer, record.info.title.clone());
         let radius = if buffer == Span::ZERO { self.config.buffer } else { buffer.min(self.config.buffer) };
         self.serial = self.serial.wrapping_add(1);
         let id = SearchId { start: self.id, user, serial: self.serial };
@@ -67,6 +67,7 @@ impl Autonomy {
         self.quests.insert(user, Quest { id, kind, wanted, attempt, phase: Phase::Collecting });
         let agent = DiscoveryAgent {
             id,
+            title,
             kind,
             wanted,
             state: AgentState::Search,

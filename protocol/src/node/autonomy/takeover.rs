@@ -64,8 +64,16 @@ impl Autonomy {
         let was_dead = self.survival.is_dead(said.node);
         if self.survival.learn(said, false) {
             self.flood(&AgentMessage::Returned(said), Some(from));
-            if was_dead && said.node != self.id {
+            if said.node == self.id {
+                return;
+            }
+            if was_dead {
                 self.node_returned(now, said.node);
+            } else {
+                // News may overtake news, or be lost: whoever returned had died, and
+                // what it stored is to be counted again. Leases see to the users.
+                self.holder_died(now, said.node);
+                self.holder_returned(now);
             }
         }
     }
