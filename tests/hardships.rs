@@ -33,13 +33,20 @@ fn moved_from(victim: &str) -> impl Fn(&PlayerEvent) -> bool {
     move |event| matches!(event, PlayerEvent::FailedOver { layer, from, .. } if layer == "base" && *from == victim)
 }
 
+/// A viewer of so many seconds of film, with somebody behind its node and most of
+/// its buffer full.
+async fn watched(folder: &Path, seconds: u64, own: Own) -> Theatre {
+    let title = small_title(folder, seconds);
+    let mut theatre = Theatre::open(folder, &title, Sla::Normal, own, BUFFER).await;
+    theatre.until_safe(2_400).await;
+    theatre
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_hangs_is_replaced_and_gives_way_when_it_wakes() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir().unwrap();
-    let title = small_title(folder.path(), 60);
-    let mut theatre = Theatre::open(folder.path(), &title, Sla::Normal, Own::ALL, BUFFER).await;
-    theatre.until_safe(2_400).await;
+    let mut theatre = watched(folder.path(), 60, Own::ALL).await;
     let (hung, since) = (theatre.base.clone(), Instant::now());
     theatre.signal(&hung, "STOP");
     theatre.until(moved_from(&hung)).await;
@@ -65,9 +72,7 @@ async fn a_node_that_hangs_is_replaced_and_gives_way_when_it_wakes() {
 async fn a_node_that_stops_in_order_hands_its_viewer_over_before_anybody_misses_it() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir().unwrap();
-    let title = small_title(folder.path(), 40);
-    let mut theatre = Theatre::open(folder.path(), &title, Sla::Normal, Own::NONE, BUFFER).await;
-    theatre.until_safe(2_400).await;
+    let mut theatre = watched(folder.path(), 40, Own::NONE).await;
     let (base, backup) = (theatre.base.clone(), theatre.backup.clone().unwrap());
     let since = Instant::now();
     theatre.signal(&base, "TERM");
@@ -84,9 +89,7 @@ async fn a_node_that_stops_in_order_hands_its_viewer_over_before_anybody_misses_
 async fn two_base_nodes_die_at_once() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir().unwrap();
-    let title = small_title(folder.path(), 40);
-    let mut theatre = Theatre::open(folder.path(), &title, Sla::Normal, Own::ALL, BUFFER).await;
-    theatre.until_safe(2_400).await;
+    let mut theatre = watched(folder.path(), 40, Own::ALL).await;
     let (base, backup) = (theatre.base.clone(), theatre.backup.clone().unwrap());
     let bystander =
         (1..=8).map(|n| format!("base-{n}")).find(|name| *name != base && *name != backup).unwrap();
@@ -104,9 +107,7 @@ async fn two_base_nodes_die_at_once() {
 async fn whoever_serves_and_whoever_stands_behind_die_together() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir().unwrap();
-    let title = small_title(folder.path(), 40);
-    let mut theatre = Theatre::open(folder.path(), &title, Sla::Normal, Own::ALL, BUFFER).await;
-    theatre.until_safe(2_400).await;
+    let mut theatre = watched(folder.path(), 40, Own::ALL).await;
     let (base, backup) = (theatre.base.clone(), theatre.backup.clone().unwrap());
     for victim in [&base, &backup] {
         theatre.stage.process(peer(victim)).unwrap().kill().await.unwrap();

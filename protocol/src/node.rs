@@ -92,8 +92,8 @@ impl Node {
     /// The only way in.
     pub fn handle_input(&mut self, now: Time, input: Input) {
         match input {
-            Input::Linked { link, hello, here } => self.greet(now, link, hello, here),
-            Input::Reached { link, address, hello } => self.reached(now, link, address, hello),
+            Input::Linked { link, hello, here } => self.greet(link, hello, here),
+            Input::Reached { link, address, hello } => self.reached(link, address, hello),
             Input::Unreached { address } => self.unreached(now, address),
             Input::Heard { link, message, travel } => self.hear(now, link, message, travel),
             Input::Opens { link, open, claims } => self.opens(now, link, &open, claims),
@@ -138,7 +138,7 @@ impl Node {
         self.outputs.push_back(Output::Send { link, message });
     }
 
-    fn greet(&mut self, now: Time, link: LinkId, hello: Hello, here: SocketAddr) {
+    fn greet(&mut self, link: LinkId, hello: Hello, here: SocketAddr) {
         let welcome = match self.drain {
             // It has dialled itself, or somebody has its name.
             _ if hello.role == Role::Node && hello.peer == self.id => Err(Refusal::Identity),
@@ -149,7 +149,7 @@ impl Node {
             Ok(()) => {
                 let own = Hello { version: PROTOCOL_VERSION, peer: self.id, role: Role::Node };
                 self.send(link, Message::Hello(own));
-                self.joined(now, link, hello);
+                self.joined(link, hello);
             }
             Err(why) => {
                 self.send(link, Message::Refused { request: 0, why });
@@ -159,10 +159,10 @@ impl Node {
         }
     }
 
-    fn joined(&mut self, now: Time, link: LinkId, hello: Hello) {
+    fn joined(&mut self, link: LinkId, hello: Hello) {
         self.event(Event::Joined { link, peer: hello.peer, role: hello.role });
         if hello.role == Role::Node {
-            self.linked(now, link, hello.peer);
+            self.linked(link, hello.peer);
         }
     }
 

@@ -75,17 +75,17 @@ impl Node {
     }
 
     /// A connection to a node stands, whoever dialled.
-    pub(super) fn linked(&mut self, now: Time, link: LinkId, peer: PeerId) {
+    pub(super) fn linked(&mut self, link: LinkId, peer: PeerId) {
         for message in self.mesh.linked(peer, link) {
             self.send(link, message);
         }
         if self.mesh.neighbours().any(|neighbour| neighbour == peer) || self.wants(peer) {
-            self.befriend(now, peer);
+            self.befriend(peer);
         }
     }
 
     /// A dial succeeded.
-    pub(super) fn reached(&mut self, now: Time, link: LinkId, address: SocketAddr, hello: Hello) {
+    pub(super) fn reached(&mut self, link: LinkId, address: SocketAddr, hello: Hello) {
         self.mesh.reached(address);
         if hello.peer == self.id {
             return self.outputs.push_back(Output::Part { link });
@@ -94,7 +94,7 @@ impl Node {
             self.outputs.push_back(Output::Part { link });
             return self.event(Event::TurnedAway { link, peer: hello.peer, why: Refusal::Full });
         }
-        self.joined(now, link, hello);
+        self.joined(link, hello);
         // Who is joined through does not know this node, nor this node the others.
         let own = self.own_contact();
         self.send(link, Message::Contacts(vec![own]));
@@ -135,16 +135,17 @@ impl Node {
         if news.iter().any(|contact| contact.node.peer == from) {
             self.tell_contacts(link);
         }
-        let others: Vec<LinkId> = self
-            .mesh
-            .neighbours()
-            .filter(|peer| *peer != from)
-            .filter_map(|peer| self.mesh.link(peer))
-            .collect();
-        for other in others {
-            self.send(other, Message::Contacts(news.clone()));
-        }
+        self.pass_on(from, &news);
         self.choose_neighbours(now);
+    }
+
+    /// What is news goes to all neighbours but the one it came from.
+    fn pass_on(&mut self, from: PeerId, news: &[Contact]) {
+        let others = self.mesh.neighbours().filter(|peer| *peer != from);
+        let others: Vec<LinkId> = others.filter_map(|peer| self.mesh.link(peer)).collect();
+        for other in others {
+            self.send(other, Message::Contacts(news.to_vec()));
+        }
     }
 
     fn learn(&mut self, now: Time, link: LinkId, from: PeerId, contact: Contact) -> News {
@@ -190,10 +191,7 @@ impl Node {
             return self.event(Event::Rejected { link, why: Refusal::Identity });
         }
         if self.learn(now, link, from, contact) != News::Known {
-            let others: Vec<PeerId> = self.mesh.neighbours().filter(|peer| *peer != from).collect();
-            for link in others.into_iter().filter_map(|peer| self.mesh.link(peer)).collect::<Vec<LinkId>>() {
-                self.send(link, Message::Contacts(vec![contact]));
-            }
+            self.pass_on(from, &[contact]);
         }
         let known = |node: &Self| node.autonomy.neighbours().any(|(peer, _)| peer == from);
         let new = !known(self);
@@ -203,7 +201,7 @@ impl Node {
             // awaits no signals.
             return;
         }
-        self.befriend(now, from);
+        self.befriend(from);
         if new {
             self.event(Event::Linked { peer: from });
         }
@@ -212,7 +210,7 @@ impl Node {
 
     /// Tells a node, once on each connection, that we are neighbours, and all
     /// that is known of others.
-    fn befriend(&mut self, _now: Time, peer: PeerId) {
+    fn befriend(&mut self, peer: PeerId) {
         if let Some(link) = self.mesh.befriend(peer) {
             let own = self.own_contact();
             self.send(link, Message::Neighbour(own));
@@ -242,7 +240,7 @@ impl Node {
     pub(super) fn choose_neighbours(&mut self, now: Time) {
         for node in self.wanted() {
             match self.mesh.link(node.peer) {
-                Some(_) => self.befriend(now, node.peer),
+                Some(_) => self.befriend(node.peer),
                 None => self.mesh.want(now, node.into()),
             }
         }
