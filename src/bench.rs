@@ -1,10 +1,12 @@
 //! `lamina bench`: claims beside their yardsticks.
 
-use crate::door::{DONE, HintExt, Outcome};
+use crate::door::{CHECK_FAILED, DONE, HintExt, Outcome, refuse};
 use crate::{cache, running};
 use anyhow::Context as _;
 use codec::Preset;
-use lab::bench::{combine, encode, rate, serve};
+use lab::bench::cooperation::{self, CooperationError, Scheme};
+use lab::bench::{combine, encode, proxy, rate, serve};
+use media::Span;
 use serde::Serialize;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use std::path::PathBuf;
 Examples:
   lamina bench rate film.mp4 other.mkv
   lamina bench serve --json
+  lamina bench cooperation --repeat 3
 Without clips the sample film is used. Yardsticks run in the same minutes on the same
 machine, so that the ratios can be compared where absolute figures cannot."
 )]
@@ -68,8 +71,50 @@ enum What {
     },
     /// Serving chunks of 200 KB to 50 connections against bare QUIC
     Serve,
+    /// Cached chunks against bare QUIC and nginx, memory, and slow clients
+    Proxy,
+    /// Three proxies that share what they hold against three that do not
+    Cooperation(Cooperation),
     /// The simulator: events a second, a network of 1600 users, memory
     Sim,
+    /// Exact blocking probabilities: milliseconds for 100 to 10,000 servers
+    Theory,
+}
+
+/// Arguments of `lamina bench cooperation`.
+#[derive(Debug, clap::Args)]
+struct Cooperation {
+    /// A film [default: the sample]
+    clip: Option<PathBuf>,
+    /// How often, each time with other arrivals; two or more give 95 % intervals
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
+    /// Decides who comes when
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Players behind the first proxy
+    #[arg(long)]
+    clients: Option<u8>,
+    /// Players behind each of the others
+    #[arg(long)]
+    others: Option<u8>,
+    /// How much of the film
+    #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
+    length: Option<Span>,
+    /// Mean time between two arrivals at a proxy
+    #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
+    gap: Option<Span>,
+    /// One of the two alone
+    #[arg(long, value_name = "on|off", value_parser = scheme)]
+    only: Option<Scheme>,
+}
+
+fn scheme(text: &str) -> Result<Scheme, String> {
+    match text {
+        "on" => Ok(Scheme::On),
+        "off" => Ok(Scheme::Off),
+        _ => Err("on or off".to_owned()),
+    }
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
@@ -99,8 +144,47 @@ pub(crate) fn run(args: Args) -> Outcome {
                 running::block_on(async { Ok(serve::run(&serve::Options::default(), &mut say).await?) })?;
             tell(&report, json)
         }
+        What::Proxy => {
+            let program = std::env::current_exe().context("this program does not know where it lies")?;
+            let options = proxy::Options { program: Some(program), ..proxy::Options::default() };
+            let report = running::block_on(async { Ok(proxy::run(&options, &mut say).await?) })?;
+            tell(&report, json)
+        }
+        What::Cooperation(args) => cooperate(args, json),
         What::Sim => tell(&lab::bench::sim::run(&lab::bench::sim::Options::default(), &mut say)?, json),
+        What::Theory => tell(&lab::bench::theory::run(&mut say)?, json),
     }
+}
+
+fn cooperate(args: Cooperation, json: bool) -> Outcome {
+    let program = std::env::current_exe().context("this program does not know where it lies")?;
+    let films = films(args.clip.into_iter().collect())?;
+    let mut options = cooperation::Options::new(program, films.into_iter().next().context("no clip")?);
+    (options.repeats, options.seed) = (args.repeat, args.seed);
+    crate::serve::set(&mut options.clients, args.clients);
+    crate::serve::set(&mut options.others, args.others);
+    crate::serve::set(&mut options.length, args.length);
+    crate::serve::set(&mut options.gap, args.gap);
+    crate::serve::set(&mut options.schemes, args.only.map(|scheme| vec![scheme]));
+    let mut progress = say;
+    let report = running::block_on(async {
+        // Whoever is dropped ends the processes that it started.
+        tokio::select! {
+            report = cooperation::run(&options, &mut progress) => Ok(report?),
+            () = running::asked_to_stop() => refuse("stopped before there was a result", "nothing is left running"),
+        }
+    });
+    let report = match report {
+        Err(error) if matches!(error.downcast_ref(), Some(CooperationError::CannotCooperate)) => {
+            return Err(error).hint("--only off runs what it can");
+        }
+        Err(error) if matches!(error.downcast_ref(), Some(CooperationError::CannotKeepUp { .. })) => {
+            return Err(error).hint("end what else runs here, or let fewer --clients come");
+        }
+        other => other?,
+    };
+    tell(&report, json)?;
+    Ok(if report.holds == Some(false) { CHECK_FAILED } else { DONE })
 }
 
 /// The films that were named, or the sample.

@@ -4,10 +4,10 @@ use crate::door::{DONE, HintExt, Outcome, refuse};
 use crate::progress;
 use anyhow::Context as _;
 use codec::Preset;
-use encoder::{EncodeError, EncodeOptions, EncodeReport, Metrics, Progress};
+use encoder::{EncodeError, EncodeOptions, EncodeReport, Input, Metrics, Progress, Share};
 use indicatif::ProgressBar;
 use media::library::LibraryError;
-use media::{Span, TitleName};
+use media::{Span, TitleClass, TitleName};
 use std::io::{IsTerminal as _, stderr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,23 +18,31 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_mins(10);
 
 /// Arguments of `lamina encode`.
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   lamina encode film.mp4 -o library                  the title `film` in ./library
   lamina encode film.mkv -o library --preset fast    faster, larger enhancements
   lamina encode film.mp4 -o library --from 1:30 --to 2:00 --title scene
+  ffmpeg -i film.avi -f matroska - | lamina encode - -o library --title film
+  lamina encode film.mp4 -o library --resume         go on where a killed run stopped
+  lamina encode film.mp4 -o parts --shard 2/8        every eighth block, for `lamina merge`
 Times are seconds, M:SS or H:MM:SS. The same film and settings give the same bytes
 on any number of cores.")]
 pub(crate) struct Args {
-    /// The film: anything GStreamer can read
-    film: PathBuf,
+    /// The film: anything GStreamer can read; `-` is standard input
+    pub(crate) film: PathBuf,
     /// The library's folder; made if it is not there
     #[arg(short, long, value_name = "LIBRARY")]
     output: PathBuf,
     /// The title's name [default: the film's file name without extension]
     #[arg(long)]
     title: Option<TitleName>,
+    /// By what nodes tell it from others when viewers are many: archived,
+    /// first-time or ad-hoc
+    #[arg(long, default_value_t, value_name = "CLASS")]
+    class: TitleClass,
     /// Speed against size of the enhancements: fast, default or best
     #[arg(long, default_value = "default")]
     preset: Preset,
@@ -68,6 +76,15 @@ pub(crate) struct Args {
     /// Compare with the film: off, sampled (every tenth block) or full
     #[arg(long, default_value = "sampled", value_parser = metrics)]
     metrics: Metrics,
+    /// Take a damaged film up to its damage instead of refusing it
+    #[arg(long)]
+    keep_going: bool,
+    /// Go on with what an interrupted run began, and keep what this one begins
+    #[arg(long, conflicts_with = "repeat_to")]
+    resume: bool,
+    /// Encode only every N-th block, from block I on, into a part for `lamina merge`
+    #[arg(long, value_name = "I/N", conflicts_with = "repeat_to")]
+    shard: Option<Share>,
     /// Replace an existing title of this name
     #[arg(long)]
     replace: bool,
@@ -105,10 +122,15 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
+    let input = if args.film.as_os_str() == "-" { Input::Pipe } else { args.film.clone().into() };
+    run_from(args, input)
+}
+
+/// The same for a film that comes from elsewhere.
+pub(crate) fn run_from(args: Args, input: Input) -> Outcome {
     let json = args.json;
-    let options = options(args);
-    let cancel = Arc::new(AtomicBool::new(false));
-    cancel_on_ctrl_c(&cancel)?;
+    let options = options(args, input);
+    let cancel = cancelled_by_ctrl_c()?;
     let mut shown = Shown::default();
     let outcome = encoder::encode(&options, &mut |progress| shown.update(&progress), &cancel);
     shown.bar.take().inspect(ProgressBar::finish_and_clear);
@@ -120,9 +142,10 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(DONE)
 }
 
-fn options(args: Args) -> EncodeOptions {
+fn options(args: Args, input: Input) -> EncodeOptions {
     EncodeOptions {
         title: args.title,
+        class: args.class,
         preset: args.preset,
         quality: args.quality,
         crf: args.crf,
@@ -135,13 +158,17 @@ fn options(args: Args) -> EncodeOptions {
         metrics: args.metrics,
         replace: args.replace,
         repeat_to: args.repeat_to,
-        ..EncodeOptions::new(args.film, args.output)
+        keep_going: args.keep_going,
+        resume: args.resume,
+        share: args.shard,
+        ..EncodeOptions::new(input, args.output)
     }
 }
 
 /// The first Ctrl-C ends the work tidily, so that nothing half-written stays.
-fn cancel_on_ctrl_c(cancel: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let cancel = Arc::clone(cancel);
+pub(crate) fn cancelled_by_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let cancel = Arc::clone(&cancelled);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -150,14 +177,14 @@ fn cancel_on_ctrl_c(cancel: &Arc<AtomicBool>) -> anyhow::Result<()> {
         runtime.block_on(crate::running::asked_to_stop());
         cancel.store(true, Ordering::Relaxed);
     });
-    Ok(())
+    Ok(cancelled)
 }
 
 fn explain(error: EncodeError, options: &EncodeOptions) -> anyhow::Result<EncodeReport> {
     let hint = error.hint();
     let what = match &error {
         EncodeError::Library(LibraryError::Exists { .. }) => "the title exists already".to_owned(),
-        _ => format!("cannot encode {}", options.input.display()),
+        _ => format!("cannot encode {}", options.input),
     };
     let error = anyhow::Error::new(error).context(what);
     match hint {
@@ -171,6 +198,7 @@ fn explain(error: EncodeError, options: &EncodeOptions) -> anyhow::Result<Encode
 struct Shown {
     bar: Option<ProgressBar>,
     length: Option<Span>,
+    estimated: bool,
 }
 
 impl Shown {
@@ -186,7 +214,8 @@ impl Shown {
                 });
             }
             Progress::Block { index, done, pictures, elapsed, left } => {
-                if let (0, Some(left)) = (*index, *left) {
+                if let (false, Some(left)) = (self.estimated, *left) {
+                    self.estimated = true;
                     self.estimate(left);
                 }
                 if let Some(bar) = &self.bar {
@@ -194,6 +223,13 @@ impl Shown {
                 }
                 if !stderr().is_terminal() && index % 60 == 59 {
                     eprintln!("{done} done, {pictures} pictures in {:.0} s", elapsed.as_secs_f64());
+                }
+            }
+            Progress::Resumed { blocks, done } => {
+                eprintln!("going on after {blocks} blocks, {done}");
+                if let Some(bar) = &self.bar {
+                    bar.set_position(done.as_millis());
+                    bar.reset_eta();
                 }
             }
             Progress::Repeating => eprintln!("repeating the blocks"),
@@ -219,7 +255,7 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
+pub(crate) fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
     if json {
         outln!("{}", serde_json::to_string_pretty(report)?);
         return Ok(());

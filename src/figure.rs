@@ -2,7 +2,7 @@
 
 use crate::door::{DONE, Outcome};
 use crate::progress;
-use lab::figure::{self, Figure, Options};
+use lab::figure::{self, Figure, Options, Report};
 use std::path::PathBuf;
 
 /// Arguments of `lamina figure`.
@@ -15,14 +15,16 @@ Examples:
   lamina figure continuity -o figures                       a few points, one run each
   lamina figure continuity -o figures --full                every published point, five runs
   lamina figure continuity -o figures --strict --reactive   other readings beside it
+  lamina figure admission -o figures                        thresholds by class of title
+  lamina figure freeze quality buffer -o figures            cooperating proxies
 CSV and SVG go into the folder; each claim is told with our value, the published one, and
 yes or no. A no is a finding, not an error."
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// What is drawn
-    #[arg(value_enum)]
-    what: What,
+    /// What is drawn, one after the other
+    #[arg(value_enum, required = true)]
+    what: Vec<What>,
     /// Folder for the files
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -61,6 +63,30 @@ enum What {
     SearchCost,
     /// How soon a death is noticed
     Detection,
+    /// Who is refused, by class, threshold and demand
+    Admission,
+    /// Cooperating proxies: how long clients wait
+    Freeze,
+    /// Cooperating proxies: what clients get of what they ask for
+    Quality,
+    /// Cooperating proxies: how much cache is enough
+    Buffer,
+}
+
+impl From<What> for Figure {
+    fn from(what: What) -> Self {
+        match what {
+            What::Reliability => Self::Reliability,
+            What::Continuity => Self::Continuity,
+            What::Recovery => Self::Recovery,
+            What::SearchCost => Self::SearchCost,
+            What::Detection => Self::Detection,
+            What::Admission => Self::Admission,
+            What::Freeze => Self::Freeze,
+            What::Quality => Self::Quality,
+            What::Buffer => Self::Buffer,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -70,13 +96,6 @@ enum Policy {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let figure = match args.what {
-        What::Reliability => Figure::Reliability,
-        What::Continuity => Figure::Continuity,
-        What::Recovery => Figure::Recovery,
-        What::SearchCost => Figure::SearchCost,
-        What::Detection => Figure::Detection,
-    };
     let options = Options {
         full: args.full,
         seeds: args.seeds,
@@ -85,12 +104,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         strict: args.strict,
         reactive: args.reactive,
     };
-    let bar = progress::bar(1, "drawing");
-    let report = figure::run(figure, &options, &|done, of| {
-        bar.set_length(u64::try_from(of).unwrap_or(u64::MAX));
-        bar.set_position(u64::try_from(done).unwrap_or(0));
-    })?;
-    bar.finish_and_clear();
+    let mut report = Report::default();
+    for what in &args.what {
+        let bar = progress::bar(1, "drawing");
+        report.append(figure::run((*what).into(), &options, &|done, of| {
+            bar.set_length(u64::try_from(of).unwrap_or(u64::MAX));
+            bar.set_position(u64::try_from(done).unwrap_or(0));
+        })?);
+        bar.finish_and_clear();
+    }
     report.write(&args.output)?;
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&report)?);

@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn describe(facts: &Inspection) {
     let (rate, made) = (facts.frame_rate, &facts.made);
-    outln!("{}  {}x{}  {:.2} s", facts.title, facts.width, facts.height, facts.seconds);
+    let (width, height) = (facts.width, facts.height);
+    outln!("{}  {width}x{height}  {:.2} s  {}", facts.title, facts.seconds, facts.class);
     outln!(
         "  {} pictures ({}/{} a second) in {} blocks of {:.3} to {:.3} s",
         facts.pictures,

@@ -9,6 +9,7 @@ use protocol::node::autonomy::Sla;
 use protocol::token::{Promise, SignedToken};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use transport::keys::revoked::{REVOKED_FILE, Revoked};
 use transport::keys::token::{token_from_text, token_to_text};
 use transport::keys::{CA_FILE, Keys, KeysError, ViewerKey};
 use transport::{Authority, TokenError};
@@ -29,6 +30,7 @@ Examples:
   lamina keys issue base-1 base-2         certificates for two nodes
   lamina keys viewer anna --sla vip       one file with which a VIP plays: anna.lamina-key
   lamina keys token --sla vip             the promise alone, on one line
+  lamina keys revoke anna.lamina-key      a promise taken back; for nodes: DIR/revoked
 Viewers who were promised nothing need only the file ca.pem of this folder."
 )]
 pub(crate) struct Args {
@@ -59,6 +61,12 @@ enum Action {
         name: PeerId,
         #[command(flatten)]
         promised: Promised,
+    },
+    /// Take a promise back before it expires, in a list that nodes read
+    Revoke {
+        /// A viewer's key (a file), a token (a line), or a viewer's name: all it was promised
+        #[arg(value_name = "FILE|TOKEN|NAME")]
+        what: String,
     },
     /// Make the one file that a viewer plays with
     Viewer {
@@ -145,6 +153,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             outln!("{}", token_to_text(&open(&folder)?.sign(promised.to(name))?)?);
             Ok(DONE)
         }
+        Action::Revoke { what } => revoke(&open(&folder)?, &what),
         Action::Viewer { name, promised, token, output } => {
             let token = match (token, name) {
                 (Some(text), _) => token_from_text(&text)
@@ -173,6 +182,26 @@ fn issue(keys: &Keys, peers: &[PeerId]) -> Outcome {
         eprintln!("made the certificate of {peer}");
     }
     outln!("{}", keys.folder().join(CA_FILE).display());
+    Ok(DONE)
+}
+
+fn revoke(keys: &Keys, what: &str) -> Outcome {
+    let (revoked, holder) = if Path::new(what).is_file() {
+        let key = ViewerKey::load(Path::new(what)).with_context(|| format!("{what} is no viewer's key"))?;
+        (Revoked::token(&key.token)?, key.token.promise.viewer)
+    } else if let Ok(token) = token_from_text(what) {
+        (Revoked::token(&token)?, token.promise.viewer)
+    } else if let Ok(name) = what.parse::<PeerId>() {
+        (Revoked::Viewer(name), name)
+    } else {
+        let says = format!("{what} is neither a viewer's key nor a token nor a name");
+        return refuse(says, "give the file that `lamina keys viewer` made, or the viewer's name");
+    };
+    let many = keys.revoke(revoked, now()).hint("remove the list only to begin it anew")?;
+    let scope = if matches!(revoked, Revoked::Viewer(_)) { "every promise" } else { "the promise" };
+    eprintln!("took {scope} to {holder} back; the list names {many}");
+    eprintln!("hint: nodes read the list in their own folder of keys: copy it there");
+    outln!("{}", keys.folder().join(REVOKED_FILE).display());
     Ok(DONE)
 }
 

@@ -11,11 +11,15 @@ mod demo;
 mod doctor;
 mod door;
 mod encode;
+mod export;
 mod figure;
+mod import;
 mod inspect;
 mod keys;
 mod logging;
+mod merge;
 mod operator;
+mod plan;
 mod play;
 mod progress;
 mod proxy;
@@ -24,6 +28,7 @@ mod running;
 mod serve;
 mod simulate;
 mod status;
+mod testbed;
 mod titles;
 mod up;
 mod verify;
@@ -57,6 +62,12 @@ enum Command {
     Up(up::Args),
     /// Split a film into layers
     Encode(encode::Args),
+    /// Join the parts of a title that several machines encoded
+    Merge(merge::Args),
+    /// Make a title of an HLS or DASH playlist, or of a film elsewhere
+    Import(import::Args),
+    /// Make a file for other players of a title
+    Export(export::Args),
     /// Check every chunk and every recombined picture of a title
     Verify(verify::Args),
     /// Print what is in a title
@@ -83,6 +94,10 @@ enum Command {
     Simulate(simulate::Args),
     /// Draw the published evaluations anew, with a verdict for each claim
     Figure(figure::Args),
+    /// Say how many are refused at a site, and which threshold to set
+    Plan(plan::Args),
+    /// Check what emulated links are worth on this machine
+    Testbed(testbed::Args),
     /// Measure against a yardstick: rate, combine, encode, serve
     Bench(bench::Args),
 }
@@ -94,6 +109,9 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Up(args) => up::run(args),
         Command::Encode(args) => encode::run(args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Import(args) => import::run(args),
+        Command::Export(args) => export::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Play(args) => play::run(args),
@@ -107,6 +125,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Simulate(args) => Ok(simulate::run(&args)),
         Command::Figure(args) => figure::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Testbed(args) => testbed::run(&args),
         Command::Bench(args) => bench::run(args),
     })
 }

@@ -5,7 +5,7 @@ use crate::door::{HintExt, refuse};
 use crate::{address, keys, titles};
 use anyhow::Context as _;
 use protocol::message::OPERATOR;
-use protocol::status::NodeStatus;
+use protocol::status::{NodeStatus, ProxyStatus};
 use protocol::{Message, PeerId, Refusal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +26,14 @@ pub(crate) struct Keyring {
     /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+}
+
+/// How a node or a proxy stands.
+#[derive(Debug, serde::Serialize)]
+#[serde(untagged)]
+pub(crate) enum Status {
+    Node(Box<NodeStatus>),
+    Proxy(Box<ProxyStatus>),
 }
 
 /// A conversation with one node.
@@ -72,10 +80,11 @@ impl Operator {
             .await
     }
 
-    /// Asks how the node stands.
-    pub(crate) async fn status(&mut self) -> anyhow::Result<NodeStatus> {
+    /// Asks how the node or the proxy stands.
+    pub(crate) async fn status(&mut self) -> anyhow::Result<Status> {
         self.ask(Message::AskStatus, |message| match message {
-            Message::Status(status) => Some(*status),
+            Message::Status(status) => Some(Status::Node(status)),
+            Message::ProxyStatus(status) => Some(Status::Proxy(status)),
             _ => None,
         })
         .await

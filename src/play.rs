@@ -5,6 +5,7 @@ use crate::{address, encode, keys, running, titles};
 use anyhow::Context as _;
 use media::{Quality, Span, TitleName};
 use player::{Command, PlayError, PlayOptions, PlayReport, PlayerEvent, SinkKind};
+use protocol::Refusal;
 use protocol::player::Own;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -132,6 +133,18 @@ fn options(args: Args) -> anyhow::Result<PlayOptions> {
 fn explain(error: PlayError, title: &TitleName) -> anyhow::Result<PlayReport> {
     let hint = match &error {
         PlayError::Dial(error) => titles::dial_hint(error),
+        PlayError::Refused { why: Refusal::Threshold, .. } => {
+            "titles of other classes may still be let in; try again when somebody has finished"
+        }
+        PlayError::Refused { why: Refusal::ViewerLink, .. } => {
+            "try again later, or at another node: --also HOST:PORT names one"
+        }
+        PlayError::Refused { why: Refusal::BottomLine | Refusal::NothingToDisplace, .. } => {
+            "a VIP's --key ranks higher; try again later, or at another node"
+        }
+        PlayError::Refused { why: Refusal::Full | Refusal::OriginLink | Refusal::Storage, .. } => {
+            "try again later, or at another node"
+        }
         PlayError::Refused { .. } => "`lamina titles HOST` lists what can be watched there",
         PlayError::Pipeline(_) | PlayError::Playback(_) => "lamina doctor says what is missing",
         PlayError::GaveUp { .. } => "is any node of the network still running?",

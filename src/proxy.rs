@@ -4,9 +4,9 @@ use crate::door::{DONE, HintExt, Outcome};
 use crate::running;
 use crate::serve::{config_file, endpoint_hint, keys_hint, say_ready, set, tell_event};
 use anyhow::Context as _;
-use protocol::PeerId;
-use proxy::{ProxyConfig, StartError, UpstreamFlag};
-use std::net::SocketAddr;
+use protocol::{NodeAddress, PeerId};
+use proxy::{ProxyConfig, StartError, StoreError, UpstreamFlag};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Arguments of `lamina proxy`.
@@ -14,8 +14,11 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   lamina proxy --upstream 127.0.0.1:4461 --upstream 127.0.0.1:4462
-  lamina proxy --config proxy-1.toml --cache-size 2GB
-To a player a proxy looks like a node. Each chunk is fetched once, whoever asks, and a
+  lamina proxy --upstream 127.0.0.1:4461 --cache /var/cache/lamina --cache-size 20GB
+  lamina proxy --config proxy-1.toml --cache-size 512MB --peers proxy-2@127.0.0.1:4471
+The second keeps its chunks on disk, where they survive a restart, and 256 MiB of them in
+memory too; the others keep them in memory. Sizes are bytes, or a number with kB, MB, GB,
+KiB, MiB or GiB. To a player a proxy looks like a node. Each chunk is fetched once, whoever asks, and a
 client gets no layer above the quality it asked for.")]
 pub(crate) struct Args {
     /// A TOML file with the same settings; flags go first
@@ -33,12 +36,30 @@ pub(crate) struct Args {
     /// A node to fetch from, in the order to be tried (repeat)
     #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
     upstream: Vec<UpstreamFlag>,
+    /// Other proxies: asked for what they hold, and where clients turn to if this one dies
+    #[arg(long, value_name = "NAME@ADDRESS:PORT", value_delimiter = ',')]
+    peers: Vec<NodeAddress>,
+    /// Which of this machine's addresses to dial nodes from [default: the system's choice]
+    #[arg(long, value_name = "ADDRESS")]
+    dial_from: Option<IpAddr>,
+    /// Whether the peers are asked for what they hold [default: on]
+    #[arg(long, value_parser = switch, value_name = "on|off")]
+    cooperate: Option<bool>,
+    /// Whether blocks are fetched before anybody asks for them [default: on]
+    #[arg(long, value_parser = switch, value_name = "on|off")]
+    prefetch: Option<bool>,
     /// The most layers given to anybody
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=8))]
     max_layers: Option<u8>,
-    /// Chunks kept in memory: bytes, or a number with kB, MB or GB [default: 256MiB]
-    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    /// A folder to keep chunks in, for this proxy alone [default: memory]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// The most that is kept [default: 2GB in a folder, 256MiB in memory]
+    #[arg(long, value_parser = bytes, value_name = "SIZE")]
     cache_size: Option<u64>,
+    /// Of what is kept in a folder, how much is in memory too [default: 256MiB]
+    #[arg(long, value_parser = bytes, value_name = "SIZE")]
+    memory: Option<u64>,
     /// How many sessions there may be [default: 200]
     #[arg(long, value_name = "SESSIONS")]
     capacity: Option<usize>,
@@ -51,6 +72,15 @@ pub(crate) struct Args {
     /// End when standard input closes
     #[arg(long)]
     exit_with_parent: bool,
+}
+
+/// Reads what a switch is to be.
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it is on or off".to_owned()),
+    }
 }
 
 /// Reads a number of bytes with an optional unit.
@@ -78,12 +108,20 @@ fn settings(args: Args) -> anyhow::Result<ProxyConfig> {
     set(&mut config.peer, args.peer.map(Some));
     set(&mut config.listen, args.listen);
     set(&mut config.advertise, args.advertise.map(Some));
+    set(&mut config.dial_from, args.dial_from.map(Some));
     set(&mut config.max_layers, args.max_layers.map(Some));
-    set(&mut config.cache_bytes, args.cache_size);
+    set(&mut config.cache, args.cache.map(Some));
+    set(&mut config.cache_bytes, args.cache_size.map(Some));
+    set(&mut config.memory_bytes, args.memory);
+    set(&mut config.cooperate, args.cooperate);
+    set(&mut config.prefetch, args.prefetch);
     set(&mut config.capacity, args.capacity);
     set(&mut config.keys, args.keys.map(Some));
     if !args.upstream.is_empty() {
         config.upstream = args.upstream;
+    }
+    if !args.peers.is_empty() {
+        config.peers = args.peers;
     }
     Ok(config)
 }
@@ -106,6 +144,8 @@ fn explain(error: StartError) -> Outcome {
     let hint = match &error {
         StartError::Keys(error) => keys_hint(error),
         StartError::Endpoint(error) => endpoint_hint(error),
+        StartError::Store(StoreError::InUse { .. }) => "each proxy needs a folder of its own for --cache",
+        StartError::Store(_) => "--cache names a folder that can be written",
         StartError::NoUpstream => "--upstream 127.0.0.1:4460 names a node to fetch from",
         _ => return Err(error.into()),
     };

@@ -1,7 +1,7 @@
 //! `lamina publish` and `lamina unpublish`: which titles the network carries.
 
 use crate::door::{CHECK_FAILED, DONE, Outcome};
-use crate::operator::{Keyring, Operator};
+use crate::operator::{Keyring, Operator, Status};
 use crate::{encode, running};
 use media::{Layer, Span, TitleName};
 use protocol::Message;
@@ -115,7 +115,8 @@ async fn publish(args: &Args) -> anyhow::Result<Spread> {
     while !spread.complete && Instant::now() < until {
         // Nobody answering in time is the same as nothing new.
         let Ok(status) = timeout_at(until, operator.status()).await else { break };
-        let lines = status?.placements;
+        let Status::Node(status) = status? else { break };
+        let lines = status.placements;
         if let Some(line) = lines.iter().find(|line| line.title == *title) {
             let next = Spread::of(line);
             unchanged = if next.layers == spread.layers { unchanged + 1 } else { 0 };

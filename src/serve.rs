@@ -5,7 +5,7 @@ use crate::running;
 use anyhow::Context as _;
 use protocol::PeerId;
 use serde::de::DeserializeOwned;
-use server::{ConfigError, DoorName, LayerName, LevelName, NodeName, ServeConfig, StartError};
+use server::{ConfigError, DoorName, LayerName, LevelName, NodeName, ServeConfig, StartError, Threshold};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use transport::{EndpointError, KeysError};
@@ -56,6 +56,15 @@ pub(crate) struct Args {
     /// How many deliveries there may be at once [default: 200; origin 1000]
     #[arg(long, value_name = "DELIVERIES")]
     capacity: Option<u32>,
+    /// How many viewings of a class of titles there may be at once (repeat)
+    #[arg(long, value_name = "CLASS=VIEWINGS")]
+    threshold: Vec<Threshold>,
+    /// Bits a second for all viewers together [default: no bound]
+    #[arg(long, value_name = "BITS")]
+    link_rate: Option<u64>,
+    /// To how many further nodes a refused viewer is sent [default: 2]
+    #[arg(long, value_name = "NODES")]
+    redirects: Option<u8>,
     /// Bytes of titles that are stored at most [default: 100 GB]
     #[arg(long, value_name = "BYTES")]
     storage: Option<u64>,
@@ -99,6 +108,11 @@ fn settings(args: Args) -> anyhow::Result<ServeConfig> {
     set(&mut config.library, args.library);
     set(&mut config.offer, args.offer.map(Some));
     set(&mut config.capacity, args.capacity.map(Some));
+    set(&mut config.link_rate, args.link_rate);
+    set(&mut config.redirects, args.redirects);
+    for Threshold { class, viewings } in args.threshold {
+        config.thresholds[class] = Some(viewings);
+    }
     set(&mut config.publish, args.publish.map(Some));
     set(&mut config.storage, args.storage);
     set(&mut config.keys, args.keys.map(Some));
@@ -145,6 +159,7 @@ fn explain(error: StartError) -> Outcome {
         StartError::Store(_) => "--library DIR names a folder of titles; `lamina encode` fills one",
         StartError::Endpoint(error) => endpoint_hint(error),
         StartError::Config(ConfigError::Nowhere(_)) => "--advertise ADDRESS:PORT says where others find it",
+        StartError::Config(ConfigError::Beta(_)) => "`beta` is a number of hundredths",
         StartError::Config(ConfigError::Signals { .. }) => "`dead_ms` must be longer than `signal_ms`",
         _ => return Err(error.into()),
     };

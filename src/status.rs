@@ -1,11 +1,13 @@
-//! `lamina status`: how a node stands, once or every second.
+//! `lamina status`: how a node or a proxy stands, once or every second.
 
+mod proxy;
+mod screen;
 mod table;
 
 use crate::door::{DONE, Outcome};
-use crate::operator::{Keyring, Operator};
+use crate::operator::{Keyring, Operator, Status};
 use crate::running;
-use protocol::status::NodeStatus;
+use screen::Screen;
 use serde_json::Value;
 use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
@@ -20,9 +22,10 @@ const EVERY: Duration = Duration::from_secs(1);
 Examples:
   lamina status
   lamina status 127.0.0.1:4461 --watch
-  lamina status 127.0.0.1:4461 --json | jq .slots")]
+  lamina status 127.0.0.1:4461 --json | jq .slots
+  lamina status 127.0.0.1:4470 --json | jq .proxy")]
 pub(crate) struct Args {
-    /// The node: HOST or HOST:PORT
+    /// The node or proxy: HOST or HOST:PORT
     #[arg(default_value = "127.0.0.1:4460")]
     host: String,
     #[command(flatten)]
@@ -49,15 +52,16 @@ async fn show(args: &Args) -> Outcome {
     let mut clock = interval(EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let in_place = args.watch && !args.json && stdout().is_terminal();
+    let screen = in_place.then(Screen::take);
     loop {
         clock.tick().await;
         let status = operator.status().await?;
         if args.json {
             outln!("{}", json(&status)?);
-        } else if in_place {
-            out!("{}", redrawn(&table::of(&status)));
+        } else if let Some(screen) = &screen {
+            screen.show(&shown(&status));
         } else {
-            out!("{}", table::of(&status));
+            out!("{}", shown(&status));
         }
         if !args.watch {
             break;
@@ -70,14 +74,15 @@ async fn show(args: &Args) -> Outcome {
     Ok(DONE)
 }
 
-/// The text over what stood on the terminal before, without flicker (ECMA-48:
-/// cursor home, erase to the end of each line, erase what is below).
-fn redrawn(text: &str) -> String {
-    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+fn shown(status: &Status) -> String {
+    match status {
+        Status::Node(status) => table::of(status),
+        Status::Proxy(status) => proxy::of(status),
+    }
 }
 
 /// The status as it is, its events as objects instead of text.
-fn json(status: &NodeStatus) -> anyhow::Result<Value> {
+fn json(status: &Status) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(status)?;
     let events = value.get_mut("events").and_then(Value::as_array_mut);
     for event in events.into_iter().flatten().filter_map(|line| line.get_mut("event")) {

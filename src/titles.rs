@@ -93,12 +93,13 @@ fn tell(host: SocketAddr, titles: &[TitleSummary], json: bool) -> anyhow::Result
         let sound = if title.audio { "sound" } else { "silent" };
         let url = address::title_url(host, &title.title);
         outln!(
-            "{:<24} {:>9} {:>10}  {} layers  {:<6}  {url}",
+            "{:<24} {:>9} {:>10}  {} layers  {:<6}  {:<10}  {url}",
             title.title.as_str(),
             size,
             title.duration.to_string(),
             title.layers,
-            sound
+            sound,
+            title.class
         );
     }
     if titles.is_empty() {

@@ -37,6 +37,9 @@ fn every_command_has_help_with_an_example() {
         "demo",
         "up",
         "encode",
+        "merge",
+        "import",
+        "export",
         "verify",
         "inspect",
         "play",
@@ -47,9 +50,12 @@ fn every_command_has_help_with_an_example() {
         "doctor",
         "simulate",
         "bench",
+        "testbed",
         "publish",
         "unpublish",
         "status",
+        "plan",
+        "figure",
     ];
     for command in commands {
         let output = lamina(&[command, "--help"], folder.path());
@@ -58,6 +64,37 @@ fn every_command_has_help_with_an_example() {
         assert!(text.contains("Example"), "{command} --help shows no example");
         assert!(text.contains(&format!("lamina {command}")), "{command} --help");
     }
+}
+
+#[test]
+fn a_plan_is_printed_drawn_and_held_against_its_targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let example = lamina(&["plan", "--example"], here);
+    fs::write(here.join("plan.toml"), &example.stdout).unwrap();
+    let output = lamina(&["plan", "plan.toml", "--json", "--svg", "plan.svg"], here);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let digits = report["classes"][2]["blocking"].to_string();
+    assert!(digits.len() >= 10 && report["classes"][2]["threshold"].is_u64(), "{report}");
+    assert!(fs::read_to_string(here.join("plan.svg")).unwrap().starts_with("<svg"));
+
+    let text = String::from_utf8(example.stdout).unwrap();
+    fs::write(here.join("small.toml"), text.replace("slots = 120", "slots = 60")).unwrap();
+    let output = lamina(&["plan", "small.toml"], here);
+    assert_eq!(output.status.code(), Some(1), "a missed target is a check that failed");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("slots would do"));
+    for (wrong, right, told) in [
+        ("slots = 0", "slots = 120", "site.slots"),
+        ("slots = \"many\"", "slots = 120", "line 6"),
+        ("gold = 0.9", "gold = 0.2", "class.archived.gold"),
+        ("minutes = 45", "mean_minutes = 45", "unknown field `minutes`"),
+    ] {
+        fs::write(here.join("wrong.toml"), text.replacen(right, wrong, 1)).unwrap();
+        let said = fails(&["plan", "wrong.toml"], here);
+        assert!(said.contains(told) && said.contains("hint: "), "{said}");
+    }
+    assert!(fails(&["plan", "absent.toml"], here).contains("hint: `lamina plan --example`"));
 }
 
 #[test]

@@ -72,6 +72,9 @@ impl Reader {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         film(&folder.path().join("film.mp4"), "160x90", "25", 3, &["-c:v", "libx264", "-pix_fmt", "yuv420p"]);
+        let example = "docs/examples/school-district.toml";
+        fs::create_dir_all(folder.path().join("docs/examples")).unwrap();
+        fs::write(folder.path().join(example), text(example)).unwrap();
         Self { folder, nodes: Vec::new(), network: None }
     }
 
@@ -128,12 +131,20 @@ impl Reader {
     /// The word with the address in it, if there is one, replaced by that of the
     /// node which was to listen there, or of the network that chose its own.
     fn with_address(&self, word: &str) -> String {
+        if word.contains(',') {
+            let all: Vec<String> = word.split(',').map(|one| self.with_address(one)).collect();
+            return all.join(",");
+        }
         let Some(at) = word.find("127.0.0.1:") else { return word.to_owned() };
         let (before, rest) = word.split_at(at);
         let ends = rest.find(['/', ',']).unwrap_or(rest.len());
         let (written, after) = rest.split_at(ends);
         let node = self.nodes.iter().rev().find(|(of, _)| of == written).map(|(_, node)| &node.address);
         let network = self.network.as_ref().map(|network| &network.host);
+        if node.is_none() && network.is_none() && before.ends_with('@') {
+            // A peer that is started later.
+            return word.to_owned();
+        }
         let real = node.or(network).unwrap_or_else(|| panic!("nobody listens at {written}"));
         format!("{before}{real}{after}")
     }
@@ -187,8 +198,22 @@ fn the_settings_in_the_operating_guide_are_those_of_a_node() {
         let config: ServeConfig = toml::from_str(file).unwrap_or_else(|error| panic!("{error}\n{file}"));
         config.check().unwrap();
     }
+    let nodes = text.split("## Proxies").next().unwrap();
     let settings = serde_json::to_value(ServeConfig::default()).unwrap();
     for setting in settings.as_object().unwrap().keys() {
-        assert!(text.contains(&format!("| `{setting}` |")), "the guide says nothing of `{setting}`");
+        assert!(nodes.contains(&format!("| `{setting}` |")), "the guide says nothing of `{setting}`");
     }
+}
+
+#[test]
+fn the_settings_in_the_operating_guide_are_those_of_a_proxy() {
+    let text = text("docs/operating.md");
+    let table = text.split("| setting of a proxy |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let mut told: Vec<&str> = rows.collect();
+    told.sort_unstable();
+    let settings = serde_json::to_value(proxy::ProxyConfig::default()).unwrap();
+    let mut all: Vec<&str> = settings.as_object().unwrap().keys().map(String::as_str).collect();
+    all.sort_unstable();
+    assert_eq!(told, all);
 }

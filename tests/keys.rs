@@ -20,6 +20,7 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 use support::{lamina, peer, said};
+use transport::keys::revoked::Revocations;
 use transport::keys::token::token_from_text;
 use transport::{Authority, Endpoint, EndpointConfig, Happening, Host, Keys, ViewerKey};
 
@@ -203,6 +204,7 @@ fn status(wanted: u16, layers: &[(u8, u16, u16)]) -> NodeStatus {
         draining: false,
         titles: Vec::new(),
         slots: Slots { capacity: 30, used: 4, ..Slots::default() },
+        admission: protocol::status::Admission::default(),
         sessions: 0,
         neighbours: Vec::new(),
         dead: Vec::new(),
@@ -315,4 +317,59 @@ fn a_watched_node_is_shown_again_and_again_until_it_is_gone() {
     assert!(!lines.is_empty());
     assert_eq!(lines[0]["placements"][0]["layers"][0][1], 1);
     assert!(said(&output).contains("is gone"), "{}", said(&output));
+}
+
+#[test]
+fn on_a_terminal_a_watched_node_is_shown_in_place_and_ctrl_c_gives_the_terminal_back() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let folder = cluster();
+    let node = FakeNode::start(folder.path(), Ok(()), vec![status(2, &[(0, 2, 0)])]);
+    let command = format!("{} status {} --keys keys --watch", support::LAMINA, node.address);
+    // util-linux: runs it on a terminal of its own, and ends with its exit code.
+    let mut script = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script is part of every system");
+    while node.heard.lock().unwrap().len() < 2 && script.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    script.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    let output = script.wait_with_output().unwrap();
+    let shown = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let screen = shown.split_once("\x1b[?1049h\x1b[?25l\x1b[?7l").expect("a screen of its own").1;
+    assert!(screen.contains("\x1b[1;1Horigin  origin, up 5 s\x1b[K"), "{screen:?}");
+    let (screen, after) = screen.split_once("\x1b[?7h\x1b[?25h\x1b[?1049l").expect("it is given back");
+    assert!(!screen.contains('\n'), "nothing scrolls: {screen:?}");
+    assert!(!after.contains('\x1b'), "{after:?}");
+}
+
+#[test]
+fn a_promise_is_taken_back_by_file_token_or_name() {
+    let folder = cluster();
+    let keys = folder.path().join("keys");
+    let nodes = Revocations::load(Authority::load(&keys).unwrap(), &keys).unwrap();
+    run(&["keys", "viewer", "anna", "--sla", "vip", "--keys", "keys"], folder.path(), 0);
+    let anna = ViewerKey::load(&folder.path().join("anna.lamina-key")).unwrap().token;
+    let (line, _) = run(&["keys", "token", "--name", "bert", "--keys", "keys"], folder.path(), 0);
+    let bert = token_from_text(&line).unwrap();
+    let (path, told) = run(&["keys", "revoke", "anna.lamina-key", "--keys", "keys"], folder.path(), 0);
+    assert_eq!(path, "keys/revoked\n");
+    assert!(told.contains("took the promise to anna back; the list names 1"), "{told}");
+    nodes.refresh().unwrap();
+    assert_eq!((nodes.revokes(&anna), nodes.revokes(&bert)), (true, false));
+    run(&["keys", "revoke", line.trim(), "--keys", "keys"], folder.path(), 0);
+    let (_, told) = run(&["keys", "revoke", "carl", "--keys", "keys"], folder.path(), 0);
+    assert!(told.contains("took every promise to carl back; the list names 3"), "{told}");
+    nodes.refresh().unwrap();
+    assert!(nodes.revokes(&bert));
+    let (_, told) = run(&["keys", "revoke", "No Such Thing", "--keys", "keys"], folder.path(), 2);
+    assert!(
+        told.contains("neither a viewer's key nor a token nor a name") && told.contains("hint: "),
+        "{told}"
+    );
 }

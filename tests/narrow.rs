@@ -13,6 +13,8 @@ use lab::demo::DemoOptions;
 use media::library::Library;
 use media::{Layer, Quality, Span};
 use player::{PlayOptions, SinkKind};
+use protocol::NodeAddress;
+use proxy::{ProxyConfig, UpstreamFlag};
 use server::ServeConfig;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -24,16 +26,22 @@ const WATCHED: Span = Span::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
-    watch_over(Duration::from_millis(120)).await;
+    watch_over(Duration::from_millis(120), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_does_it_where_a_proxy_decides_what_the_link_carries() {
+    watch_over(Duration::from_millis(120), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_does_it_behind_a_queue_of_two_seconds() {
-    watch_over(Duration::from_secs(2)).await;
+    watch_over(Duration::from_secs(2), false).await;
 }
 
-/// Watches gold over a link of 1.3 times the rate of Base, behind such a queue.
-async fn watch_over(queue: Duration) {
+/// Watches gold over a link of 1.3 times the rate of Base, behind such a queue; the
+/// link leads to a node, or to a proxy beside it.
+async fn watch_over(queue: Duration, proxied: bool) {
     let folder = tempfile::tempdir().unwrap();
     let options = DemoOptions {
         program: support::LAMINA.into(),
@@ -56,21 +64,39 @@ async fn watch_over(queue: Duration) {
     let link = Relay::start(address, rate, queue);
     let config = ServeConfig {
         peer: Some(peer("origin")),
-        listen: address,
         library: library.path().to_owned(),
-        // What it says of itself must lead over the link too.
-        advertise: Some(link.address()),
         keys: Some(keys.clone()),
         ..ServeConfig::default()
     };
+    // What it says of itself must lead over the link too.
+    let config = if proxied {
+        config
+    } else {
+        ServeConfig { listen: address, advertise: Some(link.address()), ..config }
+    };
     let node = server::serve(config, |_| ()).await.unwrap();
+    let proxy = if proxied {
+        let at = NodeAddress { peer: peer("origin"), address: node.address() };
+        let config = ProxyConfig {
+            peer: Some(peer("proxy-1")),
+            listen: address,
+            advertise: Some(link.address()),
+            upstream: vec![UpstreamFlag(at.into())],
+            keys: Some(keys.clone()),
+            ..ProxyConfig::default()
+        };
+        Some(proxy::start(config, |_| ()).await.unwrap())
+    } else {
+        None
+    };
+    let door = peer(if proxied { "proxy-1" } else { "origin" });
     let title_name = title.manifest().title.clone();
     let mut options = PlayOptions::new(link.address(), title_name, authority(&keys), peer("viewer"));
-    options.addresses = vec![(Some(peer("origin")), link.address())];
+    options.addresses = vec![(Some(door), link.address())];
     options.quality = Quality::GOLD;
     options.limit = Some(WATCHED);
     let report = Viewer::with(options).report().await;
-    drop(node);
+    drop((node, proxy));
     println!(
         "Base {base}, link {} kbit/s, queue {queue:?}: {:?}, start-up {:?} ms, {} datagrams dropped, qualities {:?}, steps {:?}",
         rate / 1_000,
@@ -83,5 +109,6 @@ async fn watch_over(queue: Duration) {
     assert_eq!(report.freezes.count, 0, "{:?}", report.freezes);
     assert!(report.watched_ms >= 59_000, "{} ms watched", report.watched_ms);
     assert_eq!(report.hash_mismatches, []);
+    assert!(!proxied || report.transitions.len() <= 2, "{:?}", report.transitions);
     assert!(report.seconds_at_quality["bronze"] > 30.0, "the link carries little more than Base");
 }

@@ -1,7 +1,10 @@
 //! Putting coded blocks into a title's files, in order.
 
 use crate::error::EncodeError;
+use crate::journal::{Header, Journal, Record, Story};
 use crate::nal;
+use crate::report::Measured;
+use crate::work::Work;
 use bytes::Bytes;
 use media::container::{
     BlockSamples, base_codec, base_init, enhancement_init, random_access_index, write_chunk,
@@ -36,6 +39,17 @@ pub(crate) struct Assembler {
     pps: Vec<u8>,
     pictures: u64,
     audio_bytes: u64,
+    measured: Measured,
+    journal: Option<Journal>,
+}
+
+/// A block as it is written: chunk bytes of each layer, and what the manifest
+/// says of them but their place.
+pub(crate) struct Written {
+    pub(crate) block: BlockInfo,
+    pub(crate) chunks: Vec<Bytes>,
+    pub(crate) audio_bytes: u64,
+    pub(crate) measured: Measured,
 }
 
 impl Assembler {
@@ -44,24 +58,76 @@ impl Assembler {
     pub(crate) fn create(
         library: &Library,
         replace: bool,
-        mut manifest: Manifest,
+        manifest: Manifest,
         shared: Shared,
     ) -> Result<Self, EncodeError> {
         let files: Vec<String> = manifest.layers.iter().map(|layer| layer.file.clone()).collect();
+        let writer = TitleWriter::create(library, manifest.title.clone(), replace, &files)?;
+        let mut new = Self::with(writer, manifest, shared)?;
+        new.write_inits()?;
+        Ok(new)
+    }
+
+    /// Goes on with work that was begun, or begins it: `header` is written to
+    /// its journal if there is none.
+    pub(crate) fn take_up(work: Work, header: &Header) -> Result<Self, EncodeError> {
+        let shared = Shared {
+            config: header.config.clone(),
+            keys: header.keys.iter().cloned().map(Bytes::from).collect(),
+        };
+        let Work { library, replace, folder, mut journal, story } = work;
+        let ends = |layer: usize| story.records.last()?.block.chunks.get(layer).map(ChunkInfo::end);
+        let files = header.manifest.layers.iter().enumerate();
+        let files: Vec<(String, u64)> =
+            files.map(|(n, layer)| (layer.file.clone(), ends(n).unwrap_or(0))).collect();
+        let title = header.manifest.title.clone();
+        let writer = TitleWriter::take_up(&library, title, replace, folder, &files)?;
+        let mut new = Self::with(writer, header.manifest.clone(), shared)?;
+        journal.cut(Some(&story))?;
+        if story.header.is_none() {
+            journal.header(header)?;
+        }
+        if story.records.is_empty() {
+            new.write_inits()?;
+        }
+        new.remember(story);
+        new.journal = Some(journal);
+        Ok(new)
+    }
+
+    fn remember(&mut self, story: Story) {
+        for record in story.records {
+            self.count(&record.block, record.audio_bytes, &record.measured);
+            self.manifest.blocks.push(record.block);
+        }
+    }
+
+    fn count(&mut self, block: &BlockInfo, audio_bytes: u64, measured: &Measured) {
+        self.manifest.duration = block.start.saturating_add(block.duration);
+        self.pictures += u64::from(block.frames);
+        self.audio_bytes += audio_bytes;
+        self.measured.add(measured);
+    }
+
+    fn with(writer: TitleWriter, mut manifest: Manifest, shared: Shared) -> Result<Self, EncodeError> {
         let (sps, pps) = nal::parameter_sets(&shared.config)
             .ok_or_else(|| EncodeError::Option("Base has no parameter sets".into()))?;
-        let mut writer = TitleWriter::create(library, manifest.title.clone(), replace, &files)?;
-        // The real length is written over this one at the end.
-        manifest.duration = 1;
+        manifest.duration = 0;
         manifest.blocks.clear();
         if let Some(base) = manifest.layers.first_mut() {
             base.codec = base_codec(&sps);
         }
-        for (layer, init) in (0..).map(Layer).zip(inits(&manifest, &shared, &sps, &pps)?) {
-            writer.append(layer, &init)?;
+        let measured = Measured::default();
+        Ok(Self { writer, manifest, shared, sps, pps, pictures: 0, audio_bytes: 0, measured, journal: None })
+    }
+
+    fn write_inits(&mut self) -> Result<(), EncodeError> {
+        // The real length is written over this one at the end.
+        let draft = Manifest { duration: 1, ..self.manifest.clone() };
+        for (layer, init) in (0..).map(Layer).zip(inits(&draft, &self.shared, &self.sps, &self.pps)?) {
+            self.writer.append(layer, &init)?;
         }
-        manifest.duration = 0;
-        Ok(Self { writer, manifest, shared, sps, pps, pictures: 0, audio_bytes: 0 })
+        Ok(())
     }
 
     /// How long the programme is so far.
@@ -69,46 +135,85 @@ impl Assembler {
         self.manifest.span()
     }
 
+    /// The manifest as far as it goes.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Bytes of sound so far.
+    pub(crate) fn audio_bytes(&self) -> u64 {
+        self.audio_bytes
+    }
+
+    /// How many blocks it has so far.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.manifest.block_count()
+    }
+
     /// How many pictures it has so far.
     pub(crate) fn pictures(&self) -> u64 {
         self.pictures
     }
 
-    /// Appends the next block: the samples of each layer and the hashes of its
-    /// decoded pictures. `config` is the block's own Base configuration, which
-    /// must be that of all.
+    /// What was measured so far.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// Appends the block with this index: the samples of each layer and the
+    /// hashes of its decoded pictures. `config` is the block's own Base
+    /// configuration, which must be that of all.
     pub(crate) fn push(
         &mut self,
+        index: u32,
         config: &[u8],
         layers: &[BlockSamples],
-        base_hash: Hash,
-        quality_hashes: Vec<Hash>,
+        hashes: (Hash, Vec<Hash>),
+        measured: Measured,
     ) -> Result<(), EncodeError> {
         if nal::parameter_sets(config) != Some((self.sps.clone(), self.pps.clone())) {
             return Err(EncodeError::Option("two blocks of Base have different parameter sets".into()));
         }
         let Some(base) = layers.first() else { return Ok(()) };
-        let index = self.manifest.block_count();
         let mut chunks = Vec::with_capacity(layers.len());
-        for ((layer, samples), info) in (0..).map(Layer).zip(layers).zip(&self.manifest.layers) {
-            let bytes = write_chunk(index, info.delay, samples)?;
-            let offset = self.writer.append(layer, &bytes)?;
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            chunks.push(ChunkInfo { offset, length, hash: Hash::of(&bytes) });
+        for (samples, info) in layers.iter().zip(&self.manifest.layers) {
+            chunks.push(Bytes::from(write_chunk(index, info.delay, samples)?));
         }
-        self.manifest.blocks.push(BlockInfo {
+        let block = BlockInfo {
             start: base.start,
             duration: base.end.saturating_sub(base.start),
             frames: u32::try_from(base.video.len()).unwrap_or(u32::MAX),
-            base_hash,
-            quality_hashes,
-            chunks,
-        });
-        self.manifest.duration = base.end;
-        self.pictures += u64::try_from(base.video.len()).unwrap_or(0);
-        self.audio_bytes +=
-            base.audio.iter().map(|frame| u64::try_from(frame.data.len()).unwrap_or(0)).sum::<u64>();
-        Ok(())
+            base_hash: hashes.0,
+            quality_hashes: hashes.1,
+            chunks: Vec::new(),
+        };
+        let audio_bytes = base.audio.iter().map(|frame| u64::try_from(frame.data.len()).unwrap_or(0)).sum();
+        self.append(index, Written { block, chunks, audio_bytes, measured })
+    }
+
+    /// Appends a block whose chunks are written already.
+    pub(crate) fn append(&mut self, index: u32, written: Written) -> Result<(), EncodeError> {
+        let Written { mut block, chunks, audio_bytes, measured } = written;
+        block.chunks.clear();
+        for (layer, bytes) in (0..).map(Layer).zip(&chunks) {
+            let offset = self.writer.append(layer, bytes)?;
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            block.chunks.push(ChunkInfo { offset, length, hash: Hash::of(bytes) });
+        }
+        self.count(&block, audio_bytes, &measured);
+        self.manifest.blocks.push(block.clone());
+        match &mut self.journal {
+            Some(journal) => journal.record(Record { index, block, audio_bytes, measured }),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows what was written as a part of a film of so many blocks.
+    pub(crate) fn finish_part(mut self, name: &str, blocks: u32) -> Result<std::path::PathBuf, EncodeError> {
+        if let Some(journal) = &mut self.journal {
+            journal.complete(blocks)?;
+        }
+        Ok(self.writer.finish_part(name)?)
     }
 
     /// Writes the indexes and shows the title.
@@ -124,6 +229,9 @@ impl Assembler {
             if let Some(info) = self.manifest.layers.get_mut(index) {
                 info.init = init;
             }
+        }
+        if let Some(journal) = self.journal {
+            journal.remove()?;
         }
         Ok(Finished { title: self.writer.finish(&self.manifest)?, audio_bytes: self.audio_bytes })
     }

@@ -60,6 +60,11 @@ impl Cutter {
         Some(self.close(end, next))
     }
 
+    /// How many blocks there are if the film ends here.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.index + u32::from(!self.held.is_empty())
+    }
+
     /// What is left at the end of the film.
     pub(crate) fn finish(mut self) -> Option<FilmBlock> {
         let end = self.held.last().map(|last| last.pts.saturating_add(last.duration.max(1)))?;

@@ -2,16 +2,19 @@
 //! writer. At most `jobs + 1` blocks are in memory, however long the film is.
 
 mod plan;
-mod summary;
+pub(crate) mod summary;
 
-use crate::assemble::{Assembler, Shared};
+use crate::assemble::{Assembler, Finished};
 use crate::block::{BlockEncoder, CodedBlock, Recipe};
 use crate::blocks::{Cutter, FilmBlock};
 use crate::error::EncodeError;
-use crate::options::{EncodeOptions, Metrics, Progress};
+use crate::journal::Header;
+use crate::options::{EncodeOptions, Metrics, Progress, Share};
 use crate::repeat;
 use crate::report::{EncodeReport, Measured};
-use crate::source::Source;
+use crate::source::{Source, Wanted};
+use crate::work::{Guard, Work, empty_part};
+use bytes::Bytes;
 use media::Span;
 use media::container::AudioSample;
 use media::library::Library;
@@ -21,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use summary::Made;
 
 /// How often a wish to stop is looked for.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -49,33 +53,56 @@ pub fn encode(
     plan::check(options)?;
     let library = Library::create(&options.library)?;
     plan::refuse_existing(&library, &title, options.replace)?;
-    match options.repeat_to {
-        None => {
-            let mut encoding = Encoding::open(options, &title, started, cancel)?;
-            let (assembler, measured) = encoding.run(&library, options.replace, progress, cancel)?;
-            let pictures = assembler.pictures();
-            let work = summary::Work { measured, pictures, elapsed: started.elapsed() };
-            Ok(summary::report(&encoding.plan, &assembler.finish()?, &work))
-        }
-        Some(span) => {
+    let mut encoding = Encoding::open(options, &title, started, cancel)?;
+    match (options.repeat_to, options.share) {
+        (Some(span), None) => {
             let aside = plan::Aside::create(&library)?;
-            let mut encoding = Encoding::open(options, &title, started, cancel)?;
-            let (assembler, measured) = encoding.run(aside.library(), true, progress, cancel)?;
-            let pictures = assembler.pictures();
+            let (assembler, guard) = encoding.run(aside.library(), progress, cancel)?.title()?;
+            let work = encoding.work(&assembler);
             let once = assembler.finish()?;
+            guard.finished();
             progress(Progress::Repeating);
             let repeated = repeat::run(&once.title, &library, span, options.replace, cancel)?;
-            let work = summary::Work { measured, pictures, elapsed: started.elapsed() };
-            Ok(summary::report(&encoding.plan, &repeated, &work))
+            Ok(encoding.report(&repeated, &work))
         }
+        (None, None) => {
+            let (assembler, guard) = encoding.run(&library, progress, cancel)?.title()?;
+            let work = encoding.work(&assembler);
+            let finished = assembler.finish()?;
+            guard.finished();
+            Ok(encoding.report(&finished, &work))
+        }
+        (None, Some(share)) => {
+            let done = encoding.run(&library, progress, cancel)?;
+            encoding.finish_part(done, &share.folder(&title))
+        }
+        (Some(_), Some(_)) => Err(EncodeError::Option("a part of a title cannot be repeated".into())),
     }
 }
 
 /// A film that is about to be encoded.
-struct Encoding {
+struct Encoding<'a> {
+    options: &'a EncodeOptions,
     plan: Plan,
+    film: String,
     source: Option<Source>,
     started: Instant,
+}
+
+/// All blocks that were to be encoded are.
+struct Done {
+    /// None if there was nothing to encode; then the work is still there.
+    assembler: Option<Assembler>,
+    work: Option<Work>,
+    guard: Guard,
+    /// Blocks of the whole film.
+    blocks: u32,
+}
+
+impl Done {
+    fn title(self) -> Result<(Assembler, Guard), EncodeError> {
+        Ok((self.assembler.ok_or(EncodeError::Empty)?, self.guard))
+    }
 }
 
 /// What the threads share.
@@ -86,29 +113,53 @@ struct Lines<'a> {
     metrics: Metrics,
 }
 
-impl Encoding {
+impl<'a> Encoding<'a> {
     fn open(
-        options: &EncodeOptions,
+        options: &'a EncodeOptions,
         title: &media::TitleName,
         started: Instant,
         cancel: &AtomicBool,
     ) -> Result<Self, EncodeError> {
-        let source = Source::open(&options.input, options.from, options.to, cancel)?;
+        let EncodeOptions { from, to, keep_going, .. } = *options;
+        let film = options.input.identity()?;
+        let source = Source::open(Wanted { film: &options.input, from, to, keep_going }, cancel)?;
         let plan = Plan::new(options, title.clone(), &source)?;
-        Ok(Self { plan, source: Some(source), started })
+        Ok(Self { options, plan, film, source: Some(source), started })
+    }
+
+    /// What the journal says that is made here.
+    fn header(&self, config: &[u8], keys: &[Bytes]) -> Header {
+        let nanos = |span: Option<Span>| span.map(Span::as_nanos);
+        Header {
+            film: self.film.clone(),
+            taken: (nanos(self.options.from), nanos(self.options.to)),
+            manifest: self.plan.manifest.clone(),
+            config: config.to_vec(),
+            keys: keys.iter().map(|key| key.to_vec()).collect(),
+        }
+    }
+
+    /// The folder to work in, with what was done there before.
+    fn begin(&self, library: &Library, keys: &[Bytes]) -> Result<(Work, Guard), EncodeError> {
+        let EncodeOptions { replace, resume, share, .. } = *self.options;
+        let title = &self.plan.manifest.title;
+        let name = share.map_or_else(|| title.to_string(), |share| share.folder(title));
+        let (mut work, guard) = Work::open(library, &name, replace, resume)?;
+        work.check(share.unwrap_or(Share::ALL), |found| self.header(&found.config, keys))?;
+        Ok((work, guard))
     }
 
     fn run(
         &mut self,
         library: &Library,
-        replace: bool,
         progress: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
-    ) -> Result<(Assembler, Measured), EncodeError> {
+    ) -> Result<Done, EncodeError> {
         let Some(source) = self.source.take() else { return Err(EncodeError::Empty) };
+        progress(self.plan.opened());
+        let keys = BlockEncoder::new(self.plan.recipe.clone())?.keys();
+        let (work, guard) = self.begin(library, &keys)?;
         let plan = &self.plan;
-        progress(plan.opened());
-        let keys = BlockEncoder::new(plan.recipe.clone())?.keys();
         let in_flight = plan.jobs + 1;
         let stop = AtomicBool::new(false);
         let (job_sender, jobs) = sync_channel::<Job>(in_flight);
@@ -119,22 +170,16 @@ impl Encoding {
         }
         let lines =
             Lines { jobs: Mutex::new(jobs), stop: &stop, recipe: &plan.recipe, metrics: plan.metrics };
-        let mut writing = Writing {
-            plan,
-            library,
-            replace,
-            keys,
-            assembler: None,
-            measured: Measured::default(),
-            started: self.started,
-        };
+        let mut writing = Writing::new(self, work, keys)?;
+        writing.tell_resumed(progress);
+        let wanted = (writing.share, writing.done);
         let written = std::thread::scope(|scope| {
             let lines = &lines;
-            let reading =
-                scope.spawn(move || read(source, plan.block_ticks, &job_sender, &credits, lines.stop));
+            let reading = scope
+                .spawn(move || read(source, plan.block_ticks, wanted, &job_sender, &credits, lines.stop));
             for _ in 0..plan.jobs {
                 let sender = coded_sender.clone();
-                scope.spawn(move || work(lines, &sender));
+                scope.spawn(move || work_through(lines, &sender));
             }
             drop(coded_sender);
             let written = writing.run(&coded, &credit, lines.stop, progress, cancel);
@@ -143,13 +188,44 @@ impl Encoding {
             // What a reader says after it was told to stop explains nothing.
             match (written, read) {
                 (Err(error), _) | (Ok(()), Err(error)) => Err(error),
-                (Ok(()), Ok(warnings)) => Ok(warnings),
+                (Ok(()), Ok(read)) => Ok(read),
             }
         });
-        let measured = std::mem::take(&mut writing.measured);
-        let assembler = writing.assembler.take();
-        self.plan.warnings = written?;
-        Ok((assembler.ok_or(EncodeError::Empty)?, measured))
+        let (assembler, work) = (writing.assembler.take(), writing.work.take());
+        let (warnings, blocks) = written?;
+        self.plan.warnings = warnings;
+        Ok(Done { assembler, work, guard, blocks })
+    }
+
+    fn work(&self, assembler: &Assembler) -> summary::Work {
+        let (measured, pictures) = (assembler.measured().clone(), assembler.pictures());
+        summary::Work { measured, pictures, elapsed: self.started.elapsed() }
+    }
+
+    fn report(&self, finished: &Finished, work: &summary::Work) -> EncodeReport {
+        let Finished { title, audio_bytes } = finished;
+        let made = Made { manifest: title.manifest(), folder: title.path(), audio_bytes: *audio_bytes };
+        summary::report(&made, &self.plan.warnings, work)
+    }
+
+    fn finish_part(&self, done: Done, name: &str) -> Result<EncodeReport, EncodeError> {
+        let Done { assembler, work, guard, blocks } = done;
+        let (folder, work, manifest, audio_bytes) = match (assembler, work) {
+            (Some(assembler), _) => {
+                let (work, manifest) = (self.work(&assembler), assembler.manifest().clone());
+                let audio_bytes = assembler.audio_bytes();
+                (assembler.finish_part(name, blocks)?, work, manifest, audio_bytes)
+            }
+            (None, Some(begun)) => {
+                let nothing = Measured::default();
+                let work = summary::Work { measured: nothing, pictures: 0, elapsed: self.started.elapsed() };
+                (empty_part(begun, name, blocks)?, work, self.plan.manifest.clone(), 0)
+            }
+            (None, None) => return Err(EncodeError::Empty),
+        };
+        guard.finished();
+        let made = Made { manifest: &manifest, folder: &folder, audio_bytes };
+        Ok(summary::report(&made, &self.plan.warnings, &work))
     }
 }
 
@@ -157,13 +233,17 @@ impl Encoding {
 fn read(
     mut source: Source,
     block_ticks: u64,
+    (share, done): (Share, u32),
     jobs: &SyncSender<Job>,
     credits: &Receiver<()>,
     stop: &AtomicBool,
-) -> Result<Vec<String>, EncodeError> {
+) -> Result<(Vec<String>, u32), EncodeError> {
     let mut cutter = Cutter::new(block_ticks);
     let hand_over = |source: &mut Source, block: FilmBlock| {
         let sound = source.sound_until(block.end, stop)?;
+        if !share.takes(block.index) || block.index < share.nth(done) {
+            return Ok(());
+        }
         // Closed channels mean that somebody failed, and says so.
         let sent = jobs.send((block, sound)).is_ok() && credits.recv().is_ok();
         if sent { Ok(()) } else { Err(EncodeError::Cancelled) }
@@ -176,15 +256,19 @@ fn read(
             hand_over(&mut source, block)?;
         }
     }
+    let blocks = cutter.blocks();
     if let Some(block) = cutter.finish() {
         let sound = source.sound_until(block.end, stop)?;
-        let _ = jobs.send((block, sound));
+        if share.takes(block.index) && block.index >= share.nth(done) {
+            let _ = jobs.send((block, sound));
+        }
     }
-    Ok(source.warnings())
+    source.check_end()?;
+    Ok((source.warnings(), blocks))
 }
 
 /// Encodes blocks until there are no more.
-fn work(lines: &Lines<'_>, coded: &SyncSender<Result<CodedBlock, EncodeError>>) {
+fn work_through(lines: &Lines<'_>, coded: &SyncSender<Result<CodedBlock, EncodeError>>) {
     let mut encoder = match BlockEncoder::new(lines.recipe.clone()) {
         Ok(encoder) => encoder,
         Err(error) => {
@@ -210,17 +294,45 @@ fn work(lines: &Lines<'_>, coded: &SyncSender<Result<CodedBlock, EncodeError>>) 
 }
 
 /// The writer's side.
-struct Writing<'a> {
-    plan: &'a Plan,
-    library: &'a Library,
-    replace: bool,
-    keys: Vec<bytes::Bytes>,
+struct Writing<'a, 'b> {
+    encoding: &'a Encoding<'b>,
+    share: Share,
+    keys: Vec<Bytes>,
+    /// Until the first block comes.
+    work: Option<Work>,
     assembler: Option<Assembler>,
-    measured: Measured,
-    started: Instant,
+    /// Blocks written.
+    done: u32,
+    /// How much of the programme had been written before.
+    before: Span,
 }
 
-impl Writing<'_> {
+impl<'a, 'b> Writing<'a, 'b> {
+    fn new(encoding: &'a Encoding<'b>, work: Work, keys: Vec<Bytes>) -> Result<Self, EncodeError> {
+        let share = encoding.options.share.unwrap_or(Share::ALL);
+        let (work, assembler) = match work.story.header.clone().filter(|_| !work.story.records.is_empty()) {
+            Some(header) => (None, Some(Assembler::take_up(work, &header)?)),
+            None => (Some(work), None),
+        };
+        let done = assembler.as_ref().map_or(0, Assembler::blocks);
+        let before = assembler.as_ref().map_or(Span::ZERO, Assembler::span);
+        Ok(Self { encoding, share, keys, work, assembler, done, before })
+    }
+
+    fn tell_resumed(&self, progress: &mut dyn FnMut(Progress)) {
+        if self.done > 0 {
+            progress(Progress::Resumed { blocks: self.done, done: self.before });
+        }
+    }
+
+    fn assembler(&mut self, config: &[u8]) -> Result<&mut Assembler, EncodeError> {
+        if let Some(work) = self.work.take() {
+            let header = self.encoding.header(config, &self.keys);
+            self.assembler = Some(Assembler::take_up(work, &header)?);
+        }
+        self.assembler.as_mut().ok_or(EncodeError::Empty)
+    }
+
     /// Writes blocks in order until there are no more. After a failure the
     /// others are told to stop and what still comes is thrown away.
     fn run(
@@ -232,13 +344,12 @@ impl Writing<'_> {
         cancel: &AtomicBool,
     ) -> Result<(), EncodeError> {
         let mut early = BTreeMap::new();
-        let mut next = 0;
         let mut result = Ok(());
         loop {
             let outcome = match coded.recv_timeout(GLANCE) {
                 Ok(Ok(block)) => {
                     early.insert(block.index, block);
-                    self.write_ready(&mut early, &mut next, credit, progress)
+                    self.write_ready(&mut early, credit, progress)
                 }
                 Ok(Err(error)) => Err(error),
                 Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -265,34 +376,27 @@ impl Writing<'_> {
     fn write_ready(
         &mut self,
         early: &mut BTreeMap<u32, CodedBlock>,
-        next: &mut u32,
         credit: &SyncSender<()>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), EncodeError> {
-        while let Some(block) = early.remove(next) {
-            let assembler = match &mut self.assembler {
-                Some(assembler) => assembler,
-                none => {
-                    let shared = Shared { config: block.config.clone(), keys: self.keys.clone() };
-                    let manifest = self.plan.manifest.clone();
-                    none.insert(Assembler::create(self.library, self.replace, manifest, shared)?)
-                }
-            };
-            self.measured.add(&block.measured);
-            assembler.push(&block.config, &block.layers, block.base_hash, block.quality_hashes)?;
+        while let Some(block) = early.remove(&self.share.nth(self.done)) {
+            let assembler = self.assembler(&block.config)?;
+            let hashes = (block.base_hash, block.quality_hashes);
+            assembler.push(block.index, &block.config, &block.layers, hashes, block.measured)?;
             let (done, pictures) = (assembler.span(), assembler.pictures());
-            progress(self.told(*next, done, pictures));
-            *next += 1;
+            progress(self.told(block.index, done, pictures));
+            self.done += 1;
             let _ = credit.try_send(());
         }
         Ok(())
     }
 
     fn told(&self, index: u32, done: Span, pictures: u64) -> Progress {
-        let elapsed = self.started.elapsed();
-        let left = self.plan.length.map(|length| {
+        let elapsed = self.encoding.started.elapsed();
+        let left = self.encoding.plan.length.map(|length| {
             let rest = length.saturating_sub(done).as_secs_f64();
-            elapsed.mul_f64(rest / done.as_secs_f64().max(1e-3))
+            let new = done.saturating_sub(self.before).as_secs_f64();
+            elapsed.mul_f64(rest / new.max(1e-3))
         });
         Progress::Block { index, done, pictures, elapsed, left }
     }

@@ -68,6 +68,24 @@ pub enum EncodeError {
     /// An option that makes no sense.
     #[error("{0}")]
     Option(String),
+    /// A file that would be overwritten.
+    #[error("{0} exists already")]
+    FileExists(PathBuf),
+    /// A chunk that is not what it should be.
+    #[error("the title is damaged: {0}")]
+    Damaged(String),
+    /// Another process is making the same title.
+    #[error("somebody else is encoding this title into {library}")]
+    Busy {
+        /// The folder of the library.
+        library: PathBuf,
+    },
+    /// What was begun cannot be gone on with.
+    #[error("the work that was begun cannot be taken up: {0}")]
+    Resume(String),
+    /// Parts that do not make a title.
+    #[error("these parts do not make a title: {0}")]
+    Parts(String),
     /// A title repeated from one that lacks a layer, for instance.
     #[error("title {title} cannot be repeated: {why}")]
     Repeat {
@@ -103,9 +121,13 @@ impl EncodeError {
     /// What could help, if something could.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Library(LibraryError::Exists { .. }) => Some("--replace replaces it"),
+            Self::Library(LibraryError::Exists { .. }) | Self::FileExists(_) => Some("--replace replaces it"),
             Self::Library(error) if error.is_disk_full() => Some("the disk is full; nothing was kept"),
-            Self::Broken { .. } => Some("--to TIME encodes what comes before"),
+            Self::Broken { .. } | Self::SizeChanges { .. } => Some("--keep-going encodes what comes before"),
+            Self::Damaged(_) => Some("`lamina verify` says what is wrong with it"),
+            Self::Busy { .. } => Some("wait for it, or give this title another name"),
+            Self::Resume(_) => Some("without --resume it is begun anew"),
+            Self::Parts(_) => Some("all parts of one film, made with the same settings, are needed"),
             Self::Element(ElementError::Missing(_)) => Some("lamina doctor says what to install"),
             Self::Name { .. } => Some("--title NAME gives it another one"),
             _ => None,

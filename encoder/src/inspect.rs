@@ -25,6 +25,8 @@ pub struct Inspection {
     pub pixel_aspect: Ratio,
     /// Meaning of the samples.
     pub color: Color,
+    /// By what admission tells it from others.
+    pub class: media::TitleClass,
     /// How it was made.
     pub made: Made,
     /// Number of blocks.
@@ -104,6 +106,7 @@ pub fn inspect(title: &TitleFolder) -> Inspection {
         frame_rate: manifest.frame_rate,
         pixel_aspect: manifest.pixel_aspect,
         color: manifest.color,
+        class: manifest.class,
         made: manifest.made.clone(),
         blocks: manifest.block_count(),
         pictures: manifest.blocks.iter().map(|block| u64::from(block.frames)).sum(),

@@ -5,7 +5,8 @@
 //! block, and the enhancements over what Base decodes to, so that a block's
 //! bytes depend on its pictures alone. [`verify`] decodes a title again and
 //! compares every hash, [`inspect`] describes one, [`repeat`] makes a long
-//! programme of a short one.
+//! programme of a short one, [`merge`] joins what several machines encoded,
+//! [`export`] makes a file for other players.
 
 mod assemble;
 mod base;
@@ -14,21 +15,29 @@ mod blocks;
 mod drive;
 mod encode;
 mod error;
+mod export;
 mod frame;
+mod input;
 mod inspect;
+mod journal;
+mod merge;
 mod nal;
 mod options;
 mod repeat;
 mod report;
 mod source;
 mod verify;
+mod work;
 
 pub use codec::{Preset, Settings};
 pub use drive::ElementError;
 pub use encode::encode;
 pub use error::EncodeError;
+pub use export::{ExportOptions, ExportReport, export, export_hls};
+pub use input::Input;
 pub use inspect::{AudioInspection, Inspection, LayerInspection, inspect};
-pub use options::{EncodeOptions, Metrics, Progress};
+pub use merge::merge;
+pub use options::{EncodeOptions, Metrics, Progress, Share};
 pub use repeat::repeat;
 pub use report::{EncodeReport, LayerReport, QualityReport};
 pub use verify::{Fault, FaultKind, VerifyReport, verify};

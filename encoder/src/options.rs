@@ -1,7 +1,8 @@
 //! What the encoder is asked for, and what it tells while it works.
 
+use crate::input::Input;
 use codec::{Preset, Settings};
-use media::{Span, TitleName};
+use media::{Span, TitleClass, TitleName};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,11 +22,13 @@ pub enum Metrics {
 #[derive(Debug, Clone)]
 pub struct EncodeOptions {
     /// The film.
-    pub input: PathBuf,
+    pub input: Input,
     /// The library's folder; made if it is not there.
     pub library: PathBuf,
     /// The title's name; the film's file name without extension if none.
     pub title: Option<TitleName>,
+    /// By what admission tells the title from others. Default: archived.
+    pub class: TitleClass,
     /// Speed against size of the enhancements. Default: `default`.
     pub preset: Preset,
     /// The one knob: Base's rate factor, from which all quantizers follow.
@@ -52,15 +55,68 @@ pub struct EncodeOptions {
     pub replace: bool,
     /// Repeat the blocks until the title is at least this long.
     pub repeat_to: Option<Span>,
+    /// Whether a damaged film is taken up to its damage instead of refused.
+    pub keep_going: bool,
+    /// Whether what an interrupted process began is gone on with, and what this
+    /// one begins is kept if it is interrupted.
+    pub resume: bool,
+    /// Which blocks are encoded, into a part of the title that [`merge`](crate::merge)
+    /// joins with the others; all of them, into a title, if none.
+    pub share: Option<Share>,
+}
+
+/// Every `of`-th block of a film, from block `number - 1` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    number: u32,
+    of: u32,
+}
+
+impl Share {
+    /// All blocks.
+    pub(crate) const ALL: Self = Self { number: 1, of: 1 };
+    /// The most shares of a film.
+    pub const MOST: u32 = 10_000;
+
+    /// Share `number`, from 1, of `of`; none if there is no such share.
+    pub fn new(number: u32, of: u32) -> Option<Self> {
+        ((1..=of).contains(&number) && of <= Self::MOST).then_some(Self { number, of })
+    }
+
+    /// Whether the block with this index is in it.
+    pub(crate) fn takes(self, index: u32) -> bool {
+        index % self.of == self.number - 1
+    }
+
+    /// Index of its `n`-th block, from 0.
+    pub(crate) fn nth(self, n: u32) -> u32 {
+        n.saturating_mul(self.of).saturating_add(self.number - 1)
+    }
+
+    /// The name of the folder of this part of a title.
+    pub(crate) fn folder(self, title: &TitleName) -> String {
+        format!("{title}.part-{}-of-{}", self.number, self.of)
+    }
+}
+
+impl std::str::FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(one, of)| one.parse().ok().zip(of.parse().ok()));
+        let (number, of) = numbers.ok_or("a share is written as 2/8")?;
+        Self::new(number, of).ok_or_else(|| format!("there is no share {text}"))
+    }
 }
 
 impl EncodeOptions {
     /// The defaults for a film and a library.
-    pub fn new(input: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Self {
+    pub fn new(input: impl Into<Input>, library: impl Into<PathBuf>) -> Self {
         Self {
             input: input.into(),
             library: library.into(),
             title: None,
+            class: TitleClass::default(),
             preset: Preset::default(),
             quality: Settings::DEFAULT_QUALITY,
             crf: None,
@@ -73,6 +129,9 @@ impl EncodeOptions {
             metrics: Metrics::default(),
             replace: false,
             repeat_to: None,
+            keep_going: false,
+            resume: false,
+            share: None,
         }
     }
 }
@@ -103,6 +162,13 @@ pub enum Progress {
         elapsed: Duration,
         /// How long the rest will take, if the film's length is known.
         left: Option<Duration>,
+    },
+    /// So many blocks had been encoded before.
+    Resumed {
+        /// Their number.
+        blocks: u32,
+        /// How long they are together.
+        done: Span,
     },
     /// The blocks are being repeated.
     Repeating,

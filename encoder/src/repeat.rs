@@ -4,6 +4,7 @@ mod sound;
 
 use crate::assemble::{Assembler, Finished, Shared};
 use crate::error::EncodeError;
+use crate::report::Measured;
 use bytes::Bytes;
 use media::container::{BlockSamples, avc_config, enhancement_key, parse_chunk};
 use media::library::{Library, TitleFolder};
@@ -84,7 +85,8 @@ pub(crate) fn run(
 }
 
 fn push(assembler: &mut Assembler, config: &[u8], block: Waiting) -> Result<(), EncodeError> {
-    assembler.push(config, &block.layers, block.base_hash, block.quality_hashes)
+    let hashes = (block.base_hash, block.quality_hashes);
+    assembler.push(assembler.blocks(), config, &block.layers, hashes, Measured::default())
 }
 
 /// All layers of a block, whole and undamaged.

@@ -1,6 +1,6 @@
 //! What came of it: rates and qualities.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The result of an encode, for people and figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,7 +72,7 @@ pub struct QualityReport {
 }
 
 /// Sums of squared errors and similarities over pictures, per quality.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// Number of pictures.
     pub(crate) pictures: u64,

@@ -6,12 +6,14 @@ mod graph;
 mod link;
 mod tap;
 mod timeline;
+mod tracks;
 
 pub(crate) use audio::AudioFormat;
 pub(crate) use timeline::Timeline;
 
 use crate::error::EncodeError;
 use crate::frame::{self, Look};
+use crate::input::Input;
 use audio::AudioClock;
 use codec::Picture;
 use graph::{Graph, Pulled};
@@ -19,7 +21,6 @@ use gstreamer_video as gst_video;
 use media::Span;
 use media::container::AudioSample;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Pictures that are read ahead of the sound before the two are held to be
@@ -28,6 +29,8 @@ const MAX_AHEAD: usize = 90;
 /// Frames of sound kept while pictures are awaited: six minutes.
 const MAX_SOUND: usize = 16_384;
 
+/// A film that ends so much earlier than it says was cut.
+const CUT: Span = Span::from_millis(300);
 /// People notice when the sound ends so much earlier than the pictures.
 const NOTICED_SILENCE: Span = Span::from_millis(500);
 
@@ -56,6 +59,7 @@ pub(crate) struct Shown {
 }
 
 /// A film being read.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Source {
     graph: Graph,
     format: FilmFormat,
@@ -68,24 +72,28 @@ pub(crate) struct Source {
     pictures_ended: bool,
     sound: VecDeque<AudioSample>,
     sound_ended: bool,
+    keep_going: bool,
+    /// Whether pictures ended before the film did.
+    damaged: bool,
+}
+
+/// What is wanted of a film.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) film: &'a Input,
+    /// Only what is displayed from here on counts,
+    pub(crate) from: Option<Span>,
+    /// and before this.
+    pub(crate) to: Option<Span>,
+    /// Whether a damaged film ends where the damage begins.
+    pub(crate) keep_going: bool,
 }
 
 impl Source {
-    /// Opens a film and reads its first picture. Only what is displayed from
-    /// `from` on and before `to` counts.
-    pub(crate) fn open(
-        path: &Path,
-        from: Option<Span>,
-        to: Option<Span>,
-        cancel: &AtomicBool,
-    ) -> Result<Self, EncodeError> {
-        let mut graph = Graph::start(path, true)?;
-        if !graph.preroll(cancel)? {
-            // The sound is no AAC-LC as it stands: have it decoded and made anew.
-            drop(graph);
-            graph = Graph::start(path, false)?;
-            graph.preroll(cancel)?;
-        }
+    /// Opens a film and reads its first picture.
+    pub(crate) fn open(wanted: Wanted<'_>, cancel: &AtomicBool) -> Result<Self, EncodeError> {
+        let Wanted { film, from, to, keep_going } = wanted;
+        let mut graph = graph::open(film, cancel)?;
         let nanos = |span: Span| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         let (from, to) = (nanos(from.unwrap_or_default()), to.map(nanos));
         let first = loop {
@@ -95,6 +103,9 @@ impl Source {
                 Pulled::End => return Err(EncodeError::Empty),
             }
         };
+        if keep_going {
+            graph.forgive();
+        }
         let info = first.info.clone();
         let rate = graph::rate(&info);
         let audio = graph.audio_format();
@@ -115,6 +126,8 @@ impl Source {
             pictures_ended: false,
             sound: VecDeque::new(),
             sound_ended: audio.is_none(),
+            keep_going,
+            damaged: false,
         };
         source.take(&first)?;
         Ok(source)
@@ -166,6 +179,37 @@ impl Source {
         Ok(self.ahead.pop_front())
     }
 
+    /// Whether the film ends where it says that it does, asked at its end.
+    ///
+    /// # Errors
+    /// [`EncodeError::Broken`] if it was cut, unless that shall not matter.
+    pub(crate) fn check_end(&mut self) -> Result<(), EncodeError> {
+        let told = self.graph.stated_length().filter(|_| self.to.is_none() && !self.damaged);
+        let Some(told) = told.filter(|_| self.pictures_ended && self.sound_ended) else { return Ok(()) };
+        let at = self.graph.reached();
+        if at + CUT >= told {
+            return Ok(());
+        }
+        self.or_end(Err(EncodeError::Broken { why: format!("it should be {told} long"), at }), true)
+    }
+
+    /// What cannot be read ends the pictures or the sound, if the film shall be
+    /// taken up to its damage.
+    fn or_end(&mut self, read: Result<(), EncodeError>, pictures: bool) -> Result<(), EncodeError> {
+        use EncodeError::{Broken, Picture, SizeChanges, Stalled};
+        match read {
+            Err(error @ (Broken { .. } | Picture(_) | SizeChanges { .. } | Stalled { .. }))
+                if self.keep_going =>
+            {
+                self.damaged = true;
+                *(if pictures { &mut self.pictures_ended } else { &mut self.sound_ended }) = true;
+                self.graph.warn(&format!("{error}; it was taken up to there"));
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
     /// The frames of sound that start before `end` (ticks) and were not
     /// returned yet.
     pub(crate) fn sound_until(
@@ -185,7 +229,14 @@ impl Source {
             self.read_sound(!room, cancel)?;
             if room {
                 self.read_picture(false, cancel)?;
-            } else if self.graph.stalled() {
+            } else if self.damaged && self.pictures_ended {
+                // Pictures behind the damage would stand in the way of the sound before it.
+                let _ = self.graph.next_picture(false, cancel);
+            }
+            if room {
+                continue;
+            }
+            if self.graph.stalled() {
                 self.sound_ended = true;
                 self.graph.warn("the sound ends or lies too far from the pictures; the rest is silent");
             }
@@ -195,6 +246,11 @@ impl Source {
     }
 
     fn read_picture(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
+        let read = self.one_picture(wait, cancel);
+        self.or_end(read, true)
+    }
+
+    fn one_picture(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
         match self.graph.next_picture(wait, cancel)? {
             Pulled::Item(raw) if self.to.is_some_and(|to| raw.time >= to) => self.pictures_ended = true,
             Pulled::Item(raw) if raw.time >= self.from => self.take(&raw)?,
@@ -218,6 +274,11 @@ impl Source {
     }
 
     fn read_sound(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
+        let read = self.more_sound(wait, cancel);
+        self.or_end(read, false)
+    }
+
+    fn more_sound(&mut self, wait: bool, cancel: &AtomicBool) -> Result<(), EncodeError> {
         let Some(clock) = &mut self.clock else { return Ok(()) };
         while !self.sound_ended && self.sound.len() < MAX_SOUND {
             match self.graph.next_sound(wait && self.sound.is_empty(), cancel)? {

@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Samples in decoding order with their place in display order.
-fn ranked(base: &BlockSamples) -> impl Iterator<Item = (usize, &Bytes)> {
+pub(crate) fn ranked(base: &BlockSamples) -> impl Iterator<Item = (usize, &Bytes)> {
     let mut times: Vec<u64> = base.video.iter().map(|sample| sample.pts).collect();
     times.sort_unstable();
     base.video.iter().map(move |sample| (times.partition_point(|time| *time < sample.pts), &sample.data))

@@ -4,16 +4,19 @@
 
 pub mod bjontegaard;
 pub mod combine;
+pub mod cooperation;
 pub mod encode;
 mod error;
 pub mod machine;
 pub(crate) mod ours;
+pub mod proxy;
 pub mod rate;
 pub mod score;
 pub mod serve;
 pub mod sim;
 pub mod stats;
 pub mod table;
+pub mod theory;
 pub mod tiers;
 pub mod x264;
 pub mod yuv;

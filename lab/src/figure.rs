@@ -1,8 +1,10 @@
 //! Figures: the published evaluations drawn anew from the machines that run in
 //! production, as CSV and SVG, with one verdict for each claim.
 
-mod chart;
+mod admission;
+pub(crate) mod chart;
 mod continuity;
+mod proxies;
 mod reliability;
 mod searches;
 mod timing;
@@ -28,6 +30,14 @@ pub enum Figure {
     SearchCost,
     /// How soon a death is noticed, and what that costs.
     Detection,
+    /// Who is refused, by class, threshold and demand.
+    Admission,
+    /// Cooperating proxies: how long clients wait.
+    Freeze,
+    /// Cooperating proxies: what clients get of what they ask for.
+    Quality,
+    /// Cooperating proxies: how much cache is enough.
+    Buffer,
 }
 
 /// How much is computed.
@@ -86,7 +96,7 @@ pub struct File {
 }
 
 /// A figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The claims.
     pub claims: Vec<Claim>,
@@ -112,6 +122,9 @@ pub enum FigureError {
     /// There is no such network.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// This cannot be calculated.
+    #[error(transparent)]
+    Theory(#[from] sim::theory::TheoryError),
     /// A file could not be written; the older one, if any, is as it was.
     #[error("{path} cannot be written")]
     Write {
@@ -133,10 +146,24 @@ pub fn run(figure: Figure, options: &Options, progress: Progress<'_>) -> Result<
         Figure::Recovery => timing::recovery(options, progress),
         Figure::SearchCost => searches::draw(options, progress),
         Figure::Detection => timing::detection(options, progress),
+        Figure::Admission => admission::draw(options, progress),
+        Figure::Freeze => Ok(proxies::freeze(options, progress)),
+        Figure::Quality => Ok(proxies::quality(options, progress)),
+        Figure::Buffer => Ok(proxies::buffer(options, progress)),
     }
 }
 
 impl Report {
+    /// Adds what another figure gave.
+    pub fn append(&mut self, other: Self) {
+        self.claims.extend(other.claims);
+        // Two figures of the same runs say the same of what was spent.
+        let news = other.notes.into_iter().filter(|note| !self.notes.contains(note));
+        let news: Vec<String> = news.collect();
+        self.notes.extend(news);
+        self.files.extend(other.files);
+    }
+
     /// Writes the files into a folder, each one whole or not at all.
     pub fn write(&self, folder: &Path) -> Result<(), FigureError> {
         std::fs::create_dir_all(folder)

@@ -3,6 +3,8 @@
 pub mod bench;
 pub mod demo;
 pub mod figure;
+pub mod links;
+pub mod plan;
 pub mod sample;
 pub mod sheet;
 pub mod stage;

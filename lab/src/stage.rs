@@ -222,7 +222,20 @@ impl Stage {
     /// # Errors
     /// Anything that cannot be started.
     pub async fn raise(&mut self) -> Result<(), StageError> {
-        for place in self.listening.clone() {
+        self.raise_all(|_| true).await
+    }
+
+    /// The same without the proxy.
+    ///
+    /// # Errors
+    /// Anything that cannot be started.
+    pub async fn raise_nodes(&mut self) -> Result<(), StageError> {
+        let nodes: Vec<PeerId> = self.parts.iter().map(|part| part.peer).collect();
+        self.raise_all(|peer| nodes.contains(&peer)).await
+    }
+
+    async fn raise_all(&mut self, wanted: impl Fn(PeerId) -> bool) -> Result<(), StageError> {
+        for place in self.listening.clone().into_iter().filter(|place| wanted(place.peer)) {
             let log = self.plan.folder.join("logs").join(format!("{}.log", place.peer));
             let arguments = match self.parts.iter().find(|part| part.peer == place.peer) {
                 Some(part) => self.node_arguments(part, place)?,

@@ -6,6 +6,7 @@
 //! believed.
 
 pub mod chunk;
+pub mod class;
 pub mod container;
 pub mod hash;
 pub mod layer;
@@ -15,6 +16,7 @@ pub mod title;
 pub mod units;
 
 pub use chunk::{Chunk, ChunkError, ChunkId};
+pub use class::{ByClass, TitleClass, TitleClassError};
 pub use hash::{Hash, Hasher};
 pub use layer::{Layer, Quality};
 pub use library::{Library, LibraryError, TitleFolder};

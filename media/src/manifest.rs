@@ -5,6 +5,7 @@
 //! ticks of `timescale`, counted from the first displayed picture.
 
 use crate::chunk::{ChunkId, MAX_CHUNK_BYTES};
+use crate::class::TitleClass;
 use crate::hash::Hash;
 use crate::layer::{Layer, MAX_LAYERS, Quality};
 use crate::title::{TitleName, TitleSummary};
@@ -15,8 +16,12 @@ mod check;
 #[cfg(test)]
 pub(crate) use check::tests as tests_support;
 
-/// The version of the manifest that this code writes and reads.
-pub const MANIFEST_VERSION: u32 = 1;
+/// The version of the manifest that this code writes; it reads all from
+/// [`OLDEST_MANIFEST`] on.
+pub const MANIFEST_VERSION: u32 = 2;
+/// The oldest version that is read: it names no class, and its titles are
+/// archived ones.
+pub const OLDEST_MANIFEST: u32 = 1;
 /// The longest manifest that is read, in bytes: about 30 hours of film.
 pub const MAX_MANIFEST_BYTES: u64 = 64 * 1024 * 1024;
 /// The name of the manifest in a title's folder.
@@ -26,10 +31,13 @@ pub const MANIFEST_FILE: &str = "title.json";
 /// [`Manifest::parse`] and are consistent: see `check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`MANIFEST_VERSION`].
+    /// [`MANIFEST_VERSION`], or an older one.
     pub version: u32,
     /// The title's name.
     pub title: TitleName,
+    /// By what admission tells it from others.
+    #[serde(default)]
+    pub class: TitleClass,
     /// Width of the displayed picture in pixels, at every quality.
     pub width: u32,
     /// Height of the displayed picture in pixels, at every quality.
@@ -161,6 +169,13 @@ pub struct ChunkInfo {
     pub hash: Hash,
 }
 
+impl ChunkInfo {
+    /// Offset of the first byte after it.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+}
+
 impl Manifest {
     /// Reads a manifest from disk or from a peer.
     ///
@@ -171,10 +186,13 @@ impl Manifest {
             return Err(ManifestError::TooLong);
         }
         let Versioned { version } = serde_json::from_slice(bytes).map_err(ManifestError::json)?;
-        if version != MANIFEST_VERSION {
+        if !(OLDEST_MANIFEST..=MANIFEST_VERSION).contains(&version) {
             return Err(ManifestError::Version(version));
         }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(ManifestError::json)?;
+        let mut manifest: Self = serde_json::from_slice(bytes).map_err(ManifestError::json)?;
+        if version == OLDEST_MANIFEST {
+            manifest.class = TitleClass::default();
+        }
         manifest.check()?;
         Ok(manifest)
     }
@@ -249,6 +267,7 @@ impl Manifest {
             height: self.height,
             layers: self.top_quality().layers(),
             audio: self.audio.is_some(),
+            class: self.class,
         }
     }
 }
@@ -263,7 +282,7 @@ pub enum ManifestError {
     #[error("the manifest cannot be read: {0}")]
     Json(String),
     /// Written by another version.
-    #[error("the manifest has version {0}, this program reads version {MANIFEST_VERSION}")]
+    #[error("the manifest has version {0}, this program reads up to {MANIFEST_VERSION}")]
     Version(u32),
     /// A value that contradicts the others or exceeds a bound.
     #[error("the manifest contradicts itself: {0}")]

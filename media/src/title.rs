@@ -1,5 +1,6 @@
 //! Titles by name, and what a list of them says.
 
+use crate::class::TitleClass;
 use crate::units::Span;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use std::borrow::Borrow;
@@ -101,6 +102,8 @@ pub struct TitleSummary {
     pub layers: u8,
     /// Whether it has sound.
     pub audio: bool,
+    /// By what admission tells it from others.
+    pub class: TitleClass,
 }
 
 #[cfg(test)]

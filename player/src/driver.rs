@@ -16,7 +16,7 @@ use media::{Hash, Manifest, Quality, Span, Time};
 use protocol::player::{
     GiveUp, Input, Opening, Player, PlayerConfig, RequestId, Service, SourceId, TitleShape,
 };
-use protocol::{Open, Sla, Visit};
+use protocol::{Open, Role, Sla, Visit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -214,6 +214,7 @@ impl Driver {
         let recorder = Recorder::new(pressed, manifest.title.to_string(), quality, options.buffer);
         let mut machine = Player::new(Time::ZERO, config, options.seed);
         let mut connected = Vec::new();
+        let is_proxy = granted.connection.peer().role == Role::Proxy;
         let (node, manifest_hash) = (granted.node, granted.opened.manifest_hash);
         if let Some(source) = network.table.number(Some(node.peer), node.address) {
             network.settle(source, granted);
@@ -225,12 +226,17 @@ impl Driver {
                 shape: Arc::new(TitleShape::from(manifest.as_ref())),
                 quality,
                 sources: network.order.clone(),
-                connected,
+                connected: connected.clone(),
                 service: network.service.clone(),
                 from: options.start,
                 until: options.limit.map(|limit| options.start + limit),
             }),
         );
+        if is_proxy {
+            for source in &connected {
+                machine.handle_input(Time::ZERO, Input::Filters { source: *source });
+            }
+        }
         let driver = Self {
             options,
             manifest,

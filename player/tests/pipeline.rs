@@ -185,6 +185,20 @@ async fn trick_play_shows_key_pictures_at_their_pace_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_picture_of_trick_play_stands_for_the_blocks_that_are_skipped() {
+    let mut viewer = Viewer::new(&TITLE, KEYS);
+    viewer.seek(Span::ZERO, 4.0);
+    viewer.step = 3;
+    viewer.pipeline.play();
+    viewer.play_out().await;
+    let pictures = viewer.pictures();
+    assert_eq!(pictures.iter().map(|picture| picture.0).collect::<Vec<u64>>(), [0, 30, 60, 90]);
+    let took = pictures[3].2.duration_since(pictures[0].2);
+    assert!(took.abs_diff(Duration::from_millis(900)) < Duration::from_millis(60), "{took:?}");
+    assert_eq!(viewer.stop().freeze_count, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn normal_play_goes_on_after_trick_play() {
     let mut viewer = Viewer::new(&TITLE, KEYS);
     viewer.seek(Span::ZERO, 8.0);

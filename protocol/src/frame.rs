@@ -42,6 +42,9 @@ impl Frame for Message {
             }
             Self::Contacts(contacts) => contacts.len() <= MAX_CONTACTS,
             Self::Status(status) => status.is_bounded(),
+            Self::Query(query) => query.is_bounded(),
+            Self::Reply(reply) => reply.is_bounded(),
+            Self::ProxyStatus(status) => status.is_bounded(),
             Self::Hello(_)
             | Self::ListTitles
             | Self::Refused { .. }

@@ -2,7 +2,8 @@
 //! that a node and a proxy have in common.
 
 use crate::message::{Hello, PROTOCOL_VERSION, Refusal, SessionId, StreamRequest};
-use media::{Quality, TitleName};
+use crate::node::autonomy::UserId;
+use media::{Hash, Quality, TitleName};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -70,6 +71,10 @@ pub struct Session {
     pub title: TitleName,
     /// The best quality granted.
     pub quality: Quality,
+    /// BLAKE3 of the manifest that its owner was told of.
+    pub version: Option<Hash>,
+    /// For which user, where one connection speaks for many.
+    pub user: Option<UserId>,
     open: usize,
 }
 
@@ -120,29 +125,64 @@ impl Guests {
     /// [`Refusal::Full`] if the capacity, or what one connection may have of it,
     /// is used up.
     pub fn open(&mut self, link: LinkId, title: &TitleName, quality: Quality) -> Result<SessionId, Refusal> {
+        self.open_for(link, title, quality, None)
+    }
+
+    /// The same for one of the users that this connection speaks for: each has a
+    /// session of its own, and only the capacity bounds their number.
+    ///
+    /// # Errors
+    /// As [`Guests::open`].
+    pub fn open_for(
+        &mut self,
+        link: LinkId,
+        title: &TitleName,
+        quality: Quality,
+        user: Option<UserId>,
+    ) -> Result<SessionId, Refusal> {
         if !self.links.contains_key(&link) {
             return Err(Refusal::Malformed);
         }
-        if let Some((id, session)) =
-            self.sessions.iter_mut().find(|(_, session)| session.link == link && session.title == *title)
-        {
+        let same =
+            |session: &Session| session.link == link && session.title == *title && session.user == user;
+        if let Some((id, session)) = self.sessions.iter_mut().find(|(_, session)| same(session)) {
             session.quality = quality;
             return Ok(*id);
         }
-        let own = self.sessions.values().filter(|session| session.link == link).count();
-        if self.sessions.len() >= self.limits.sessions || own >= self.limits.sessions_per_link {
+        let own = self.sessions.values().filter(|session| session.link == link && session.user.is_none());
+        let crowded = user.is_none() && own.count() >= self.limits.sessions_per_link;
+        if self.sessions.len() >= self.limits.sessions || crowded {
             return Err(Refusal::Full);
         }
         let id = SessionId(self.next_session);
         self.next_session = self.next_session.saturating_add(1);
-        self.sessions.insert(id, Session { link, title: title.clone(), quality, open: 0 });
+        let session = Session { link, title: title.clone(), quality, version: None, user, open: 0 };
+        self.sessions.insert(id, session);
         Ok(id)
     }
 
-    /// The title of a session, if it is this connection's.
-    pub fn title_of(&self, link: LinkId, id: SessionId) -> Option<TitleName> {
-        let session = self.sessions.get(&id).filter(|session| session.link == link)?;
-        Some(session.title.clone())
+    /// The session is about this version of its title from now on.
+    pub fn is_about(&mut self, id: SessionId, version: Hash) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.version = Some(version);
+        }
+    }
+
+    /// Which version of a title the session of this connection is about.
+    pub fn version(&self, link: LinkId, title: &TitleName) -> Option<Hash> {
+        let mut own = self.sessions.values().filter(|session| session.link == link);
+        own.find(|session| session.title == *title)?.version
+    }
+
+    /// Whether anybody has a session for this version of a title.
+    pub fn watch_version(&self, title: &TitleName, version: Hash) -> bool {
+        let of = |session: &Session| session.version == Some(version) && session.title == *title;
+        self.sessions.values().any(of)
+    }
+
+    /// A session, if it is this connection's.
+    pub fn session(&self, link: LinkId, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).filter(|session| session.link == link)
     }
 
     /// Ends a session, if it is this connection's.
@@ -165,11 +205,12 @@ impl Guests {
         let (open, session) = match request {
             StreamRequest::Manifest(_) => (&mut guest.open, None),
             StreamRequest::Chunk(chunk) => {
-                let (id, session) = self
-                    .sessions
-                    .iter_mut()
-                    .find(|(_, session)| session.link == link && session.title == chunk.id.title)
-                    .ok_or(Refusal::NoSession)?;
+                let of = |session: &Session| session.link == link && session.title == chunk.id.title;
+                let rank = |session: &Session| (!session.quality.includes(chunk.id.layer), session.open);
+                // Of many users' sessions the one that has most room.
+                let sessions = self.sessions.iter_mut().filter(|(_, session)| of(session));
+                let (id, session) =
+                    sessions.min_by_key(|(_, session)| rank(session)).ok_or(Refusal::NoSession)?;
                 if !session.quality.includes(chunk.id.layer) {
                     return Err(Refusal::AboveQuality);
                 }
@@ -181,6 +222,20 @@ impl Guests {
         }
         *open = open.saturating_add(1);
         self.streams.insert(stream, (link, session));
+        Ok(())
+    }
+
+    /// Enters a request of a connection that needs no session.
+    ///
+    /// # Errors
+    /// Too many open requests; the request is not kept.
+    pub fn ask_without_session(&mut self, link: LinkId, stream: StreamId) -> Result<(), Refusal> {
+        let guest = self.links.get_mut(&link).ok_or(Refusal::Malformed)?;
+        if guest.open >= self.limits.requests.saturating_mul(4) {
+            return Err(Refusal::TooManyRequests);
+        }
+        guest.open = guest.open.saturating_add(1);
+        self.streams.insert(stream, (link, None));
         Ok(())
     }
 
@@ -258,10 +313,10 @@ mod tests {
     fn another_version_and_one_too_many_are_not_let_in() {
         let mut guests = guests(1);
         let here = ([127, 0, 0, 1], 1).into();
-        assert_eq!(guests.arrive(LinkId(3), hello(2), here), Err(Refusal::Version));
-        assert_eq!(guests.arrive(LinkId(3), hello(1), here), Err(Refusal::Full));
+        assert_eq!(guests.arrive(LinkId(3), hello(PROTOCOL_VERSION + 1), here), Err(Refusal::Version));
+        assert_eq!(guests.arrive(LinkId(3), hello(PROTOCOL_VERSION), here), Err(Refusal::Full));
         assert_eq!(guests.leave(A), []);
-        assert_eq!(guests.arrive(LinkId(3), hello(1), here), Ok(()));
+        assert_eq!(guests.arrive(LinkId(3), hello(PROTOCOL_VERSION), here), Ok(()));
     }
 
     #[test]
@@ -274,6 +329,30 @@ mod tests {
         assert!(!guests.close(B, first), "nobody ends another one's session");
         assert_eq!(guests.leave(A), [first]);
         assert!(guests.open(B, &film(), Quality::GOLD).is_ok());
+    }
+
+    #[test]
+    fn each_user_of_a_proxy_has_a_session_of_its_own() {
+        let mut guests = guests(4);
+        let open = |guests: &mut Guests, user, quality| {
+            guests.open_for(A, &film(), quality, Some(UserId(user))).unwrap()
+        };
+        let anna = open(&mut guests, 1, Quality::BRONZE);
+        let berta = open(&mut guests, 2, Quality::GOLD);
+        assert_ne!(anna, berta);
+        assert_eq!(open(&mut guests, 1, Quality::SILVER), anna);
+        // A layer is asked for by the session that has it, and each has its own room.
+        assert_eq!(guests.ask(A, StreamId(1), &chunk(Layer::ENH2)), Ok(()));
+        assert_eq!(guests.ask(A, StreamId(2), &chunk(Layer::BASE)), Ok(()));
+        assert_eq!(guests.ask(A, StreamId(3), &chunk(Layer::BASE)), Err(Refusal::TooManyRequests));
+        assert_eq!(guests.session(A, berta).unwrap().user, Some(UserId(2)));
+        assert!(guests.close(A, berta));
+        assert_eq!(guests.ask(A, StreamId(4), &chunk(Layer::ENH2)), Err(Refusal::AboveQuality));
+        // More users than a viewer may have sessions.
+        for user in 3..6 {
+            open(&mut guests, user, Quality::BRONZE);
+        }
+        assert_eq!(guests.open_for(A, &film(), Quality::BRONZE, Some(UserId(9))), Err(Refusal::Full));
     }
 
     #[test]

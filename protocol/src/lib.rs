@@ -14,6 +14,7 @@ pub mod peer;
 pub mod player;
 pub mod proxy;
 pub mod quality;
+pub mod service;
 pub mod status;
 pub mod token;
 

@@ -8,7 +8,8 @@
 
 use crate::node::autonomy::{AgentMessage, Level, UserId};
 use crate::peer::PeerId;
-use crate::status::NodeStatus;
+use crate::proxy::{Query, Reply};
+use crate::status::{NodeStatus, ProxyStatus};
 use crate::token::SignedToken;
 use media::{ChunkId, Hash, Layer, Quality, Span, TitleName, TitleSummary};
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+/// The most nodes that are told that a user is served elsewhere.
+pub const MAX_FORMER: usize = 2;
+
 /// The version spoken here; another one is refused at [`Message::Hello`].
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 3;
 /// The application protocol of the TLS handshake (RFC 7301).
 pub const ALPN: &[u8] = b"lamina/1";
 /// The longest framed message in bytes.
@@ -121,6 +125,8 @@ pub enum Message {
         position: Span,
         /// In the buffer.
         buffer: Span,
+        /// Whether the viewer has paused: who does for long gives its slot back.
+        paused: bool,
     },
     /// Operator to origin: spread a title over the network. Answered by `Done`
     /// or `Refused`; how far it got stands in the status.
@@ -154,6 +160,13 @@ pub enum Message {
     /// Node to node: "this is me; we are neighbours from now on", and send each
     /// other survival signals. Answered likewise.
     Neighbour(Contact),
+    /// Proxy to proxy: "what do you have of these blocks? I shall want them".
+    /// Answered by `Reply`.
+    Query(Query),
+    /// Proxy to proxy: what is held of the blocks that were asked about.
+    Reply(Reply),
+    /// A proxy's answer to `AskStatus`.
+    ProxyStatus(Box<ProxyStatus>),
 }
 
 /// Who speaks, and in which version.
@@ -199,12 +212,16 @@ pub struct Open {
     pub visit: Visit,
     /// What the viewer was promised; none means a normal user.
     pub token: Option<SignedToken>,
+    /// Who served a user that seeks anew, and who stood behind it and may have
+    /// taken over by now: they are told that somebody else serves it. At most
+    /// [`MAX_FORMER`] are.
+    pub former: Vec<PeerId>,
 }
 
 impl Open {
     /// A request of a user who shows no token.
     pub fn new(request: u32, title: TitleName, quality: Quality, user: UserId, visit: Visit) -> Self {
-        Self { request, title, quality, user, visit, token: None }
+        Self { request, title, quality, user, visit, token: None, former: Vec::new() }
     }
 }
 
@@ -324,6 +341,16 @@ pub enum StreamRequest {
     Chunk(ChunkRequest),
 }
 
+impl StreamRequest {
+    /// The title that it is about.
+    pub fn title(&self) -> &TitleName {
+        match self {
+            Self::Manifest(title) => title,
+            Self::Chunk(chunk) => &chunk.id.title,
+        }
+    }
+}
+
 /// A request for one chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkRequest {
@@ -333,7 +360,7 @@ pub struct ChunkRequest {
     pub deadline_ms: u32,
 }
 
-/// The answer on a stream of its own; after `Granted` comes the payload.
+/// The answer on a stream of its own; after `Granted` and `Trial` comes the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamReply {
     /// The payload follows and has this length and hash.
@@ -345,6 +372,14 @@ pub enum StreamReply {
     },
     /// Nothing follows.
     Refused(Refusal),
+    /// As `Granted`, but the payload is not to be shown: a proxy tries whether the
+    /// line carries one layer more.
+    Trial {
+        /// Length in bytes.
+        length: u64,
+        /// BLAKE3 of the payload.
+        hash: Hash,
+    },
 }
 
 /// Why somebody says no. Each refusal has one name, everywhere.
@@ -406,4 +441,30 @@ pub enum Refusal {
     /// A search for nodes was not answered in time.
     #[error("the search for nodes was not answered in time")]
     SearchLost,
+    /// A proxy leaves the layer out of this block: the viewer's line does not
+    /// carry it.
+    #[error("left out, since the line does not carry it")]
+    Filtered,
+    /// A proxy does not keep the chunk that another proxy asks for; it fetches
+    /// nothing for others.
+    #[error("not kept here")]
+    NotHeld,
+    /// As many titles of this class are watched as may be.
+    #[error("as many titles of this class are being watched as the node allows")]
+    Threshold,
+    /// Few slots are free, and they are kept for who ranks higher.
+    #[error("the last slots are kept for viewers who rank higher")]
+    BottomLine,
+    /// No slot is free, and no backup may leave for this viewer.
+    #[error("no slot is free, and nobody may be moved for this viewer")]
+    NothingToDisplace,
+    /// The link to the viewers has no room.
+    #[error("the link to the viewers is full")]
+    ViewerLink,
+    /// The link to the origin has no room.
+    #[error("the link to the origin is full, and the title is not stored here")]
+    OriginLink,
+    /// The store has no room, and nothing in it may be deleted.
+    #[error("the store is full of titles that are being watched")]
+    Storage,
 }

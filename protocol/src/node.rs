@@ -8,29 +8,37 @@
 
 pub mod autonomy;
 mod book;
+pub mod classes;
 mod config;
+mod copies;
 mod io;
+mod lengths;
 mod mesh;
 mod network;
 mod operator;
+mod pace;
 mod service;
 mod shelf;
+mod slots;
 mod viewers;
 
 pub use config::NodeConfig;
 pub use io::{Event, Input, Outcome, Output};
+pub use lengths::ChunkLengths;
 pub use mesh::Door;
 pub use shelf::Held;
 
 use crate::guests::{Guests, LinkId, StreamId};
 use crate::message::{Hello, Message, PROTOCOL_VERSION, Refusal, Role, StreamRequest};
 use crate::peer::PeerId;
-use autonomy::Autonomy;
+use autonomy::{Autonomy, AutonomyConfig};
 use book::Book;
-use media::{Layer, Span, Time, TitleName};
+use copies::Fetching;
+use media::{Hash, Layer, Span, Time, TitleName};
 use mesh::Mesh;
 use shelf::Shelf;
-use std::collections::{BTreeSet, VecDeque};
+use slots::Slots;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use viewers::Viewers;
 
@@ -43,15 +51,16 @@ pub struct Node {
     guests: Guests,
     shelf: Shelf,
     viewers: Viewers,
+    slots: Slots,
     book: Book,
     mesh: Mesh,
     autonomy: Autonomy,
+    /// Layers that are being copied, until the shelf shows them.
+    fetching: BTreeMap<(TitleName, Layer), Fetching>,
     /// Layers that are being deleted, until the shelf shows it.
     leaving: BTreeSet<(TitleName, Layer)>,
     /// Titles that were withdrawn by order: not published again without one.
     withdrawn: BTreeSet<TitleName>,
-    /// When to look again at what was missing before nodes joined or returned.
-    settle: Option<Time>,
     /// When neighbours thought dead are dialled again.
     recall: Option<Time>,
     drain: Drain,
@@ -70,18 +79,20 @@ impl Node {
     /// A node that holds nothing and knows nobody yet. `seed` tells this life of
     /// the node from its earlier ones, and its beat from that of others.
     pub fn new(now: Time, id: PeerId, config: NodeConfig, seed: u64) -> Self {
+        let rules = AutonomyConfig { since: config.since, ..config.autonomy };
         Self {
             id,
             born: now,
             guests: Guests::new(config.guests),
             shelf: Shelf::default(),
             viewers: Viewers::default(),
+            slots: Slots::new(config.slot_rate, config.slot_burst, config.most_slots()),
             book: Book::new(id, config.autonomy.max_nodes),
             mesh: Mesh::new(config.redial),
-            autonomy: Autonomy::new(now, id, config.level, config.autonomy, seed),
+            autonomy: Autonomy::new(now, id, config.level, rules, seed),
+            fetching: BTreeMap::new(),
             leaving: BTreeSet::new(),
-            withdrawn: BTreeSet::new(),
-            settle: None,
+            withdrawn: config.withdrawn.iter().cloned().collect(),
             recall: None,
             drain: Drain::No,
             outputs: VecDeque::new(),
@@ -101,11 +112,14 @@ impl Node {
             Input::Shelf(held) => self.shelve(now, held),
             Input::Asked { link, stream, request } => self.ask(now, link, stream, request),
             Input::Answered { stream, outcome } => self.answered(stream, outcome),
+            Input::Damaged { title, layer, version } => self.damaged(now, title, layer, version),
             Input::Drain => self.start_to_drain(now),
             Input::Timeout => {}
         }
         self.network_due(now);
         self.openings_due(now);
+        self.slots_due(now);
+        self.release_the_old();
         self.end_of_drain(now);
     }
 
@@ -121,8 +135,8 @@ impl Node {
             Drain::Done => return None,
             Drain::No => None,
         };
-        let network = [self.autonomy.poll_timeout(), self.mesh.next(), self.settle, self.recall];
-        network.into_iter().chain([self.viewers.next(), drain]).flatten().min()
+        let network = [self.autonomy.poll_timeout(), self.mesh.next(), self.recall];
+        network.into_iter().chain([self.viewers.next(), self.slots.next(), drain]).flatten().min()
     }
 
     /// The part of the node that is the network's.
@@ -175,7 +189,9 @@ impl Node {
             }
             Message::Close(session) => self.close(now, link, session),
             Message::Probe(number) => self.send(link, Message::Alive(number)),
-            Message::Position { user, position, buffer } => self.position(now, link, user, position, buffer),
+            Message::Position { user, position, buffer, paused } => {
+                self.position(now, link, user, (position, buffer), paused);
+            }
             Message::StillServed { user, epoch } => self.still_served(now, link, user, epoch),
             Message::Agent(agent) if hello.role == Role::Node => self.agent(now, hello.peer, agent, travel),
             Message::Contacts(contacts) if hello.role == Role::Node => {
@@ -206,7 +222,10 @@ impl Node {
             | Message::LayerAt { .. }
             | Message::Done { .. }
             | Message::Status(_)
-            | Message::Neighbour(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Neighbour(_)
+            | Message::Query(_)
+            | Message::Reply(_)
+            | Message::ProxyStatus(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
     }
 
@@ -216,13 +235,14 @@ impl Node {
             self.unlinked(now, link, peer);
         }
         let sessions = self.guests.leave(link).len();
+        self.slots.gone(link);
         self.viewers_gone(now, link, parted);
         self.event(Event::Left { link, sessions });
     }
 
     fn ask(&mut self, now: Time, link: LinkId, stream: StreamId, request: StreamRequest) {
         match self.grant(now, link, stream, &request) {
-            Ok(()) => self.outputs.push_back(Output::Grant { stream, request }),
+            Ok(version) => self.pace(now, link, stream, request, version),
             Err(why) => {
                 self.outputs.push_back(Output::Refuse { stream, why });
                 self.event(Event::RequestRefused { link, request, why });
@@ -236,16 +256,17 @@ impl Node {
         link: LinkId,
         stream: StreamId,
         request: &StreamRequest,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Hash, Refusal> {
         if self.drain != Drain::No {
             return Err(Refusal::Draining);
         }
+        // Who began with a version that was replaced since goes on with it.
+        let title = request.title();
+        let held = self.shelf.watched(title, self.guests.version(link, title))?;
+        let version = held.manifest_hash;
         match request {
-            StreamRequest::Manifest(title) => {
-                self.shelf.title(title)?;
-            }
+            StreamRequest::Manifest(_) => {}
             StreamRequest::Chunk(chunk) => {
-                let held = self.shelf.title(&chunk.id.title)?;
                 if chunk.id.block >= held.blocks || !held.top_quality().includes(chunk.id.layer) {
                     return Err(Refusal::NoSuchChunk);
                 }
@@ -255,10 +276,12 @@ impl Node {
                 self.serves(now, link, &chunk.id)?;
             }
         }
-        self.guests.ask(link, stream, request)
+        self.guests.ask(link, stream, request)?;
+        Ok(version)
     }
 
     fn answered(&mut self, stream: StreamId, outcome: Outcome) {
+        self.slots.forget(stream);
         let Some(link) = self.guests.answered(stream) else { return };
         match outcome {
             Outcome::Sent { bytes } => self.event(Event::Sent { link, stream, bytes }),

@@ -68,6 +68,9 @@ use requests::Requests;
 use session::Session;
 use std::collections::VecDeque;
 
+/// One input is followed by no more steps than this; one or two do.
+const MOST_STEPS: u32 = 8;
+
 /// The whole state of one viewer. Cloning it forks its future.
 #[derive(Clone, Debug)]
 pub struct Player {
@@ -135,7 +138,7 @@ impl Player {
             return;
         }
         self.take(now, input);
-        self.step(now);
+        self.settle(now);
     }
 
     /// The next thing to do; drain to the end after every input.
@@ -195,17 +198,17 @@ impl Player {
 
     /// The node that keeps this viewer's record.
     pub fn home(&self) -> Option<SourceId> {
-        self.network.home
+        self.network.standing.home()
     }
 
     /// Who takes over if that node dies, as far as it is known.
     pub fn backup(&self) -> Option<SourceId> {
-        self.network.backup
+        self.network.standing.backup()
     }
 
     /// The highest epoch heard of that was taken.
     pub fn epoch(&self) -> u64 {
-        self.network.epoch
+        self.network.standing.epoch()
     }
 
     /// The seek serial in force.
@@ -213,8 +216,21 @@ impl Player {
         self.playback.as_ref().map_or(0, |playback| playback.serial)
     }
 
-    /// Everything that follows from the state and the time; doing it twice
-    /// changes nothing.
+    /// Steps until nothing more follows: a later part of a step may change what an
+    /// earlier one went by, such as a verdict that clears the line's record by
+    /// which another silence was excused. Left to the next input, that other
+    /// verdict would come as late as that input does.
+    fn settle(&mut self, now: Time) {
+        for _ in 0..MOST_STEPS {
+            let before = self.outputs.len();
+            self.step(now);
+            if self.over || (self.outputs.len() == before && !self.excuse_crowded()) {
+                return;
+            }
+        }
+    }
+
+    /// Everything that follows from the state and the time, once.
     fn step(&mut self, now: Time) {
         if self.session.is_none() {
             return;

@@ -5,24 +5,57 @@
 //! it, and the fetching goes on if the first one to ask loses interest. Each
 //! client gets the layers of its own quality and no others.
 
+mod account;
+mod advice;
+mod block_table;
+mod cache_table;
+mod clients;
 mod config;
+pub mod cooperation;
+mod errand;
 mod fills;
+mod filter;
+mod flows;
+mod hearing;
 mod io;
+mod lines;
+mod peers;
+mod plans;
+mod prefetch;
+mod refill;
+mod remote_table;
+mod replacement;
+mod retrieval;
+mod sessions;
+mod talk;
 mod titles;
+mod users;
+mod window;
 
+pub use block_table::BlockTable;
 pub use config::{ProxyConfig, Upstream};
-pub use io::{Event, FillFailure, Input, Outcome, Output};
-pub use titles::Shape;
+pub use io::{Event, FillFailure, Input, NotKept, Outcome, Output};
+pub use prefetch::SessionQueue;
+pub use talk::{BlockRange, MAX_ASKED_BLOCKS, MAX_RANGES, MAX_RUNS, QualityRun, Query, Reply};
+pub use titles::{Pace, Shape};
 
-use crate::guests::{Guests, LinkId, StreamId};
-use crate::message::{
-    Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Refusal, Role, StreamRequest,
-};
+use crate::guests::{Guests, LinkId};
+use crate::message::{Hello, Message, PROTOCOL_VERSION, Refusal, Role};
+use crate::node::autonomy::UserId;
 use crate::peer::PeerId;
+use advice::Advisor;
 use fills::Fills;
-use media::{ChunkId, Layer, Time, TitleName, TitleSummary};
-use std::collections::VecDeque;
+use lines::{Lines, NodeId};
+use media::{Span, Time, TitleSummary};
+use std::collections::{BTreeMap, VecDeque};
 use titles::Titles;
+use users::Users;
+
+/// The numbers of requests that the machine itself makes upstream; those below are
+/// the driver's.
+pub const OWN_REQUESTS: u32 = 1 << 31;
+/// How often it is looked how much a busy client took.
+const MEASURE: Span = Span::from_millis(100);
 
 /// The machine of one proxy.
 #[derive(Clone, Debug)]
@@ -32,8 +65,21 @@ pub struct Proxy {
     guests: Guests,
     titles: Titles,
     fills: Fills,
+    advisor: Advisor,
+    users: Users,
+    lines: Lines,
+    /// Requests upstream that are not answered: for whom, and of whom.
+    awaited: BTreeMap<u32, (UserId, NodeId)>,
+    next_request: u32,
+    /// Whether anything happened that may have consequences upstream.
+    changed: bool,
+    /// When something upstream is due.
+    due: Option<Time>,
+    /// When it is looked again how much the clients took.
+    measure: Option<Time>,
     /// Who waits for the list of titles.
     curious: Vec<LinkId>,
+    born: Time,
     drain: Drain,
     outputs: VecDeque<Output>,
 }
@@ -49,17 +95,28 @@ enum Drain {
 impl Proxy {
     /// A proxy that knows no title yet. `seed` is for decisions by lot, of which
     /// there are none so far.
-    pub fn new(_now: Time, id: PeerId, config: ProxyConfig, _seed: u64) -> Self {
-        Self {
+    pub fn new(now: Time, id: PeerId, config: ProxyConfig, _seed: u64) -> Self {
+        let mut proxy = Self {
             id,
             guests: Guests::new(config.guests),
             titles: Titles::default(),
             fills: Fills::default(),
+            advisor: Advisor::new(config.cooperation),
+            users: Users::new(),
+            lines: Lines::default(),
+            awaited: BTreeMap::new(),
+            next_request: OWN_REQUESTS,
+            changed: false,
+            due: None,
+            measure: None,
             curious: Vec::new(),
+            born: now,
             drain: Drain::No,
             outputs: VecDeque::new(),
             config,
-        }
+        };
+        proxy.meet_peers(now);
+        proxy
     }
 
     /// The only way in.
@@ -70,34 +127,49 @@ impl Proxy {
                 self.greet(link, hello, welcome);
             }
             Input::Heard { link, message } => self.hear(now, link, message),
-            Input::Gone { link } => {
+            Input::Gone { link, parted } => {
                 let sessions = self.guests.leave(link).len();
                 self.titles.forget_asker(link);
                 self.curious.retain(|other| *other != link);
+                self.client_gone(now, link, parted);
                 self.event(Event::Left { link, sessions });
             }
+            Input::Taken { link, bytes } => {
+                for user in self.users.values_mut().filter(|user| user.link == Some(link)) {
+                    user.filter.taken(now, bytes);
+                }
+            }
+            Input::Reached { address, peer, round_trip } => self.reached(now, address, peer, round_trip),
+            Input::Unreached { address } => self.unreached(now, address),
+            Input::Told { address, message } => self.hear_upstream(now, address, message),
+            Input::HeardFrom { address } => {
+                if let Some(node) = self.lines.find(address) {
+                    self.heard_upstream(now, node);
+                }
+            }
             Input::Asked { link, stream, request, held, length } => {
-                if let Err(why) = self.ask(now, link, stream, &request, held, length) {
+                if let Err(why) = self.ask_for(now, link, stream, &request, held, length) {
                     self.outputs.push_back(Output::Refuse { stream, why });
                     self.event(Event::RequestRefused { link, request, why });
                 }
             }
-            Input::Answered { stream, outcome } => {
-                if let Some(link) = self.guests.answered(stream) {
-                    self.event(Event::Answered { link, stream, outcome });
-                }
-            }
-            Input::Learnt { title, shape } => self.learnt(now, &title, shape),
+            Input::Answered { stream, outcome } => self.answered(now, stream, outcome),
+            Input::Learnt { title, shape, kept } => self.learnt(now, &title, shape, &kept),
+            Input::Restored { title, shape, kept } => self.teach(now, &title, &shape, &kept),
+            Input::Begun { chunk } => self.begun(now, &chunk),
+            Input::NotKept { chunk } => self.not_kept(now, &chunk),
             Input::Listed(titles) => self.listed(titles),
-            Input::Filled { chunk } => {
-                if self.fills.done(&chunk) {
-                    self.event(Event::Filled { chunk });
-                }
-            }
-            Input::FillFailed { chunk, why } => self.fill_failed(now, &chunk, why),
+            Input::Filled { chunk } => self.filled(now, &chunk),
+            Input::FillFailed { chunk, from, why } => self.fill_failed(now, &chunk, from, why),
             Input::Drain => self.start_to_drain(now),
             Input::Timeout => {}
         }
+        if self.advisor.mind.poll_timeout().is_some_and(|when| when <= now) {
+            self.think(now, cooperation::Input::Timeout);
+        }
+        self.tend(now);
+        let busy = self.users.values().any(|user| user.filter.is_busy());
+        self.measure = busy.then(|| self.measure.filter(|when| *when > now).unwrap_or(now + MEASURE));
         self.end_of_drain(now);
     }
 
@@ -108,10 +180,12 @@ impl Proxy {
 
     /// When to come back with [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
-        match self.drain {
+        let drain = match self.drain {
             Drain::Until(end) => Some(end),
-            Drain::No | Drain::Done => None,
-        }
+            Drain::No => None,
+            Drain::Done => return None,
+        };
+        [drain, self.due, self.measure, self.advisor.mind.poll_timeout()].into_iter().flatten().min()
     }
 
     fn event(&mut self, event: Event) {
@@ -156,11 +230,12 @@ impl Proxy {
                 }
             }
             Message::Open(open) => self.open(now, link, open),
-            Message::Close(session) => {
-                if self.guests.close(link, session) {
-                    self.event(Event::Closed { link, session });
-                }
+            Message::Close(session) => self.close(now, link, session),
+            Message::Position { user, position, buffer, paused } => {
+                self.position(now, (link, user), (position, buffer), paused);
             }
+            Message::Query(query) => self.queried(now, link, query),
+            Message::AskStatus => self.tell_status(now, link),
             Message::Probe(number) => self.send(link, Message::Alive(number)),
             Message::Hello(_)
             | Message::Titles(_)
@@ -175,98 +250,14 @@ impl Proxy {
             | Message::Contacts(_)
             | Message::Elsewhere { .. }
             | Message::LayerAt { .. }
-            | Message::Position { .. }
             | Message::Publish { .. }
             | Message::Unpublish { .. }
             | Message::Done { .. }
-            | Message::AskStatus
             | Message::Status(_)
-            | Message::Neighbour(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
+            | Message::Neighbour(_)
+            | Message::Reply(_)
+            | Message::ProxyStatus(_) => self.event(Event::Rejected { link, why: Refusal::Malformed }),
         }
-    }
-
-    /// Opens a session at once if the title is known, or as soon as it is.
-    fn open(&mut self, now: Time, link: LinkId, open: Open) {
-        if let Err(why) = self.while_serving() {
-            self.refuse_session(link, &open, why);
-        } else if self.titles.is_fresh(now, &open.title, self.config.fresh) {
-            self.answer_open(link, &open);
-        } else {
-            let title = open.title.clone();
-            match self.titles.wait_for(link, open, self.config.guests.links) {
-                Ok(false) => {}
-                Ok(true) => {
-                    let upstream = self.config.upstream.clone();
-                    self.outputs.push_back(Output::Learn { title, upstream });
-                }
-                Err(open) => self.refuse_session(link, &open, Refusal::TooManyRequests),
-            }
-        }
-    }
-
-    fn learnt(&mut self, now: Time, title: &TitleName, shape: Result<Shape, Refusal>) {
-        let waiting = self.titles.waiting_for(title);
-        let learnt = match shape {
-            Ok(shape) => {
-                let is_watched = |title: &TitleName| self.guests.watch(title);
-                self.titles.learn(now, title, shape, self.config.max_titles, is_watched)
-            }
-            // What was learnt before is better than nothing.
-            Err(Refusal::Upstream) if self.titles.shape(title).is_some() => Ok(None),
-            Err(why) => {
-                self.titles.forget(title);
-                Err(why)
-            }
-        };
-        let refusal = learnt.as_ref().err().copied();
-        if let Some(title) = learnt.unwrap_or_else(|_| Some(title.clone())) {
-            self.outputs.push_back(Output::Forget { title });
-        }
-        for (link, open) in waiting {
-            match refusal {
-                None => self.answer_open(link, &open),
-                Some(why) => self.refuse_session(link, &open, why),
-            }
-        }
-    }
-
-    fn answer_open(&mut self, link: LinkId, open: &Open) {
-        match self.grant_session(link, open) {
-            Ok(opened) => {
-                let (session, quality) = (opened.session, opened.quality);
-                self.send(link, Message::Opened(opened));
-                let sessions = self.guests.session_count();
-                self.event(Event::Opened { link, session, title: open.title.clone(), quality, sessions });
-            }
-            Err(why) => self.refuse_session(link, open, why),
-        }
-    }
-
-    /// To its clients the proxy is the one source of every layer they get.
-    fn grant_session(&mut self, link: LinkId, open: &Open) -> Result<Opened, Refusal> {
-        let here = self.guests.link(link).ok_or(Refusal::Malformed)?.here;
-        let shape = self.titles.shape(&open.title).ok_or(Refusal::NoSuchTitle)?;
-        let quality = open.quality.min(shape.top_quality()).min(self.config.top);
-        let own = NodeAddress { peer: self.id, address: self.config.advertise.unwrap_or(here) };
-        let sources = |layer| LayerSources { layer, nodes: vec![own] };
-        let (manifest_length, manifest_hash) = (shape.manifest_length, shape.manifest_hash);
-        let session = self.guests.open(link, &open.title, quality)?;
-        Ok(Opened {
-            request: open.request,
-            session,
-            quality,
-            manifest_length,
-            manifest_hash,
-            sources: Layer::first(quality.layers()).map(sources).collect(),
-            backup: None,
-            epoch: 0,
-            doors: Vec::new(),
-        })
-    }
-
-    fn refuse_session(&mut self, link: LinkId, open: &Open, why: Refusal) {
-        self.send(link, Message::Refused { request: open.request, why });
-        self.event(Event::SessionRefused { link, title: open.title.clone(), why });
     }
 
     fn listed(&mut self, titles: Result<Vec<TitleSummary>, Refusal>) {
@@ -276,64 +267,6 @@ impl Proxy {
         };
         for link in std::mem::take(&mut self.curious) {
             self.send(link, answer.clone());
-        }
-    }
-
-    fn ask(
-        &mut self,
-        now: Time,
-        link: LinkId,
-        stream: StreamId,
-        request: &StreamRequest,
-        held: bool,
-        length: u64,
-    ) -> Result<(), Refusal> {
-        self.while_serving()?;
-        let chunk = match request {
-            StreamRequest::Manifest(title) => {
-                self.titles.shape(title).ok_or(Refusal::NoSuchTitle)?;
-                None
-            }
-            StreamRequest::Chunk(chunk) => {
-                let shape = self.titles.shape(&chunk.id.title).ok_or(Refusal::NoSession)?;
-                shape.check(&chunk.id)?;
-                Some(&chunk.id)
-            }
-        };
-        self.guests.ask(link, stream, request)?;
-        if let Some(chunk) = chunk.filter(|chunk| !held && !self.fills.is_under_way(chunk))
-            && let Err(why) = self.start_fill(now, chunk, length)
-        {
-            self.guests.answered(stream);
-            return Err(why);
-        }
-        self.outputs.push_back(Output::Serve { stream });
-        Ok(())
-    }
-
-    fn start_fill(&mut self, now: Time, chunk: &ChunkId, length: u64) -> Result<(), Refusal> {
-        let shape = self.titles.shape(&chunk.title).ok_or(Refusal::NoSession)?;
-        let sources = shape.sources(chunk.layer);
-        let from = self.fills.start(now, chunk, length, sources, &self.config)?;
-        self.outputs.push_back(Output::Fill { chunk: chunk.clone(), from });
-        self.event(Event::Filling { chunk: chunk.clone(), from });
-        Ok(())
-    }
-
-    fn fill_failed(&mut self, now: Time, chunk: &ChunkId, why: FillFailure) {
-        let sources = self.titles.shape(&chunk.title).map(|shape| shape.sources(chunk.layer));
-        let Some((failed, next)) =
-            self.fills.failed(now, chunk, why, sources.unwrap_or_default(), &self.config)
-        else {
-            return;
-        };
-        self.event(Event::FillFailed { chunk: chunk.clone(), from: failed, why });
-        match next {
-            Some(from) => {
-                self.outputs.push_back(Output::Fill { chunk: chunk.clone(), from });
-                self.event(Event::Filling { chunk: chunk.clone(), from });
-            }
-            None => self.outputs.push_back(Output::GiveUp { chunk: chunk.clone() }),
         }
     }
 

@@ -1,9 +1,11 @@
-//! How a node stands, for whoever runs the network.
+//! How a node or a proxy stands, for whoever runs the network.
 
 use crate::message::NodeAddress;
 use crate::node::autonomy::Level;
+use crate::node::classes::Reason;
 use crate::peer::PeerId;
-use media::{ByteCount, Layer, Span, TitleName};
+use crate::proxy::cooperation::{ClientId, Counts, Server};
+use media::{BitRate, ByteCount, Layer, Quality, Span, TitleClass, TitleName};
 use serde::{Deserialize, Serialize};
 
 /// The most lines of one list in a status.
@@ -28,6 +30,8 @@ pub struct NodeStatus {
     pub titles: Vec<TitleLine>,
     /// Deliveries and reservations.
     pub slots: Slots,
+    /// Who is let in, and who was refused why.
+    pub admission: Admission,
     /// Open sessions, those of members that copy included.
     pub sessions: u32,
     /// Nodes linked with this one, at most [`MAX_LINES`].
@@ -74,6 +78,41 @@ pub struct Slots {
     pub enhancements: u32,
     /// Searches for backups of this node's users that are running.
     pub searching: u32,
+}
+
+/// Admission by class: what is taken, and who was refused since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// Viewings of each class, and how many there may be.
+    pub classes: Vec<ClassLine>,
+    /// What deliveries take of the link to the viewers, at their mean rates.
+    pub to_viewers: BitRate,
+    /// What they may take; none: no bound.
+    pub link_rate: Option<BitRate>,
+    /// How often a class was refused for a reason, if it was.
+    pub refused: Vec<RefusedLine>,
+}
+
+/// A class of titles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassLine {
+    /// The class.
+    pub class: TitleClass,
+    /// Viewings that go on.
+    pub viewings: u64,
+    /// How many there may be; none: no threshold.
+    pub threshold: Option<u64>,
+}
+
+/// Requests for titles of a class that were refused for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedLine {
+    /// The class.
+    pub class: TitleClass,
+    /// The reason.
+    pub reason: Reason,
+    /// How many.
+    pub count: u64,
 }
 
 /// A node linked with this one.
@@ -128,6 +167,131 @@ impl NodeStatus {
         lists.iter().all(|length| *length <= MAX_LINES)
             && self.titles.iter().all(|line| line.layers.len() <= most)
             && self.placements.iter().all(|line| line.layers.len() <= most)
+            && self.admission.classes.len() <= TitleClass::ALL.len()
+            && self.admission.refused.len() <= TitleClass::ALL.len() * Reason::ALL.len()
+            && self.events.len() <= MAX_EVENTS
+            && self.events.iter().all(|line| line.event.len() <= MAX_EVENT_BYTES)
+    }
+}
+
+/// Everything a proxy says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyStatus {
+    /// Its name.
+    pub peer: PeerId,
+    /// For how long it has run.
+    pub up: Span,
+    /// Whether it is about to stop.
+    pub draining: bool,
+    /// Open sessions.
+    pub sessions: u32,
+    /// What the cache may weigh.
+    pub capacity: ByteCount,
+    /// What it weighs.
+    pub used: ByteCount,
+    /// Chunks and bytes since the start.
+    pub proxy: ProxyCounts,
+    /// What its mind did since the start, in blocks.
+    pub counts: Counts,
+    /// The remote table, the origin first, at most [`MAX_LINES`].
+    pub servers: Vec<ServerLine>,
+    /// The cache table by titles, at most [`MAX_LINES`].
+    pub titles: Vec<CachedLine>,
+    /// The clients, at most [`MAX_LINES`].
+    pub clients: Vec<ClientLine>,
+    /// The last events, oldest first, at most [`MAX_EVENTS`].
+    pub events: Vec<EventLine>,
+}
+
+/// What a proxy gave and fetched since it started, in chunks and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyCounts {
+    /// Chunks that were kept when a client asked for them.
+    pub hits: u64,
+    /// Those that were not.
+    pub misses: u64,
+    /// Bytes given to clients from what was kept.
+    pub bytes_from_cache: u64,
+    /// Bytes fetched from other proxies.
+    pub bytes_from_peers: u64,
+    /// Bytes fetched from nodes.
+    pub bytes_from_nodes: u64,
+    /// Bytes given to other proxies.
+    pub given_to_peers: u64,
+}
+
+impl ProxyCounts {
+    /// A client is given a chunk of this length, which was kept or is fetched.
+    pub(crate) fn asked(&mut self, held: bool, length: u64) {
+        if held {
+            self.hits = self.hits.saturating_add(1);
+            self.bytes_from_cache = self.bytes_from_cache.saturating_add(length);
+        } else {
+            self.misses = self.misses.saturating_add(1);
+        }
+    }
+}
+
+/// A row of a remote table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerLine {
+    /// Who.
+    pub server: Server,
+    /// Whether it is lost at present.
+    pub lost: bool,
+    /// One way, as estimated.
+    pub delay: Span,
+    /// Its rate, as estimated.
+    pub rate: BitRate,
+    /// Fetches open there.
+    pub open: u32,
+    /// Blocks that it is known to offer, of all titles; none of the origin, which
+    /// has everything.
+    pub offers: Option<u32>,
+}
+
+/// A title in a cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedLine {
+    /// The title.
+    pub title: TitleName,
+    /// How many watch it here.
+    pub clients: u32,
+    /// Its blocks.
+    pub blocks: u32,
+    /// How many of them are held.
+    pub held: u32,
+    /// What these weigh.
+    pub size: ByteCount,
+    /// Peers that have marked some of them.
+    pub marked_by: Vec<PeerId>,
+}
+
+/// A client of a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientLine {
+    /// Which.
+    pub client: ClientId,
+    /// What it watches.
+    pub title: TitleName,
+    /// The block that it asked for last.
+    pub position: Option<u32>,
+    /// The quality that it asked for last.
+    pub wanted: Quality,
+    /// The least it accepts.
+    pub acceptable: Quality,
+    /// One way to it, as estimated.
+    pub delay: Span,
+    /// Its rate, as estimated.
+    pub rate: BitRate,
+}
+
+impl ProxyStatus {
+    /// Whether every list is within its bound.
+    pub fn is_bounded(&self) -> bool {
+        let lists = [self.servers.len(), self.titles.len(), self.clients.len()];
+        lists.iter().all(|length| *length <= MAX_LINES)
+            && self.titles.iter().all(|line| line.marked_by.len() <= MAX_LINES)
             && self.events.len() <= MAX_EVENTS
             && self.events.iter().all(|line| line.event.len() <= MAX_EVENT_BYTES)
     }

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use media::Hash;
 use protocol::Refusal;
-use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A chunk that is whole and was checked. Its pieces lie in one place.
+/// A chunk that is whole and was checked. Its bytes lie in one place: a piece
+/// sent costs the same however long it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    pub(crate) pieces: Arc<[Bytes]>,
+    pub(crate) bytes: Bytes,
     pub(crate) length: u64,
     pub(crate) hash: Hash,
 }
@@ -83,12 +83,13 @@ impl Growing {
 
     /// The chunk is whole and right.
     pub(crate) fn complete(&self) -> Block {
-        let mut pieces = Arc::from([]);
+        let mut pieces = Vec::new();
         self.progress.send_modify(|progress| {
             progress.end = Some(Ok(()));
-            pieces = progress.pieces.clone().into();
+            pieces.clone_from(&progress.pieces);
         });
-        Block { pieces, length: self.length, hash: self.hash }
+        // Copied once, after everybody who waits has heard of the last piece.
+        Block { bytes: pieces.concat().into(), length: self.length, hash: self.hash }
     }
 
     /// Nobody delivers it.
@@ -200,7 +201,7 @@ mod tests {
         append(&growing, &mut Attempt::default(), &["abc", "def"]);
         let late = growing.follow();
         let block = growing.complete();
-        assert_eq!(block.pieces.concat(), b"abcdef");
+        assert_eq!(block.bytes, "abcdef");
         assert_eq!(all(early).await, ("abcdef".into(), Step::Whole));
         assert_eq!(all(late).await, ("abcdef".into(), Step::Whole));
     }
@@ -212,7 +213,7 @@ mod tests {
         let mut half_way = growing.follow();
         assert_eq!(half_way.step().await, Step::Piece(Bytes::from_static(b"ab")));
         append(&growing, &mut Attempt::default(), &["a", "bcd", "ef"]);
-        assert_eq!(growing.complete().pieces.concat(), b"abcdef");
+        assert_eq!(growing.complete().bytes, "abcdef");
         assert_eq!(all(half_way).await, ("cdef".into(), Step::Whole));
     }
 

@@ -1,16 +1,22 @@
 //! The settings of `lamina proxy`, from flags and a TOML file alike.
 
-use media::{Quality, Span};
+use media::{ByteCount, Quality, Span};
 use protocol::proxy::Upstream;
+use protocol::proxy::cooperation::CooperationConfig;
 use protocol::{GuestLimits, NodeAddress, PeerId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// Bytes of chunks in memory unless something else is said.
+const IN_MEMORY: u64 = 256 * 1024 * 1024;
+/// Bytes of chunks in a folder unless something else is said.
+const ON_DISK: u64 = 2_000_000_000;
+
 /// What a proxy is told when it starts. All but `upstream` have a default.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyConfig {
     /// The proxy's name, which its certificate carries; none means `proxy`.
@@ -22,10 +28,42 @@ pub struct ProxyConfig {
     pub advertise: Option<SocketAddr>,
     /// The nodes to ask, in the order to be tried.
     pub upstream: Vec<UpstreamFlag>,
+    /// Other proxies, written `NAME@ADDRESS:PORT`: asked for what they hold, and told
+    /// to clients, who turn to them if this one dies.
+    #[serde(with = "written")]
+    pub peers: Vec<NodeAddress>,
+    /// The address of this machine from which nodes and peers are dialled; none
+    /// leaves it to the system.
+    pub dial_from: Option<IpAddr>,
     /// The most layers given to anybody; none means no limit.
     pub max_layers: Option<u8>,
-    /// Bytes of chunks kept in memory. Default 256 MiB.
-    pub cache_bytes: u64,
+    /// The folder in which chunks are kept, made if it is missing, for one process
+    /// alone; none means that they are kept in memory and lost at the end.
+    pub cache: Option<PathBuf>,
+    /// The most bytes of chunks that are kept; none means 2 GB in a folder and 256
+    /// MiB in memory.
+    pub cache_bytes: Option<u64>,
+    /// Of what is kept in a folder, the most bytes that are in memory too. Default
+    /// 256 MiB.
+    pub memory_bytes: u64,
+    /// Whether the peers are asked for what they hold, and told what is held here;
+    /// without it they are only told to clients. Default true.
+    pub cooperate: bool,
+    /// Whether blocks are fetched before anybody asks for them, where a line is idle.
+    /// Default true.
+    pub prefetch: bool,
+    /// How many blocks from where each client is, and from the head of the title, the
+    /// peers are asked about (I). 1 to 1000, default 20.
+    pub inquiry: u32,
+    /// How many blocks ahead of each client are fetched (P), fewer than `inquiry`.
+    /// Default 10.
+    pub ahead: u32,
+    /// What is added to the time that a block is expected to take, against jitter and
+    /// errors of the estimates (delta), in milliseconds. Default 300.
+    pub margin_ms: u64,
+    /// How much clients insist on what they ask for (beta): with 1 a block is fetched
+    /// whole or late, near 0 as much of it as comes in time. Default 0.6.
+    pub beta: f64,
     /// How many sessions there may be. Default 200.
     pub capacity: usize,
     /// How many requests of one session may be open. 1 to 64, default 64.
@@ -48,8 +86,18 @@ impl Default for ProxyConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             advertise: None,
             upstream: Vec::new(),
+            peers: Vec::new(),
+            dial_from: None,
             max_layers: None,
-            cache_bytes: 256 * 1024 * 1024,
+            cache: None,
+            cache_bytes: None,
+            memory_bytes: IN_MEMORY,
+            cooperate: true,
+            prefetch: true,
+            inquiry: 20,
+            ahead: 10,
+            margin_ms: 300,
+            beta: 0.6,
             capacity: guests.sessions,
             requests: guests.requests,
             keys: None,
@@ -65,18 +113,58 @@ impl ProxyConfig {
         self.peer.or_else(|| "proxy".parse().ok())
     }
 
+    /// The most bytes of chunks that are kept, wherever they lie.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        let usual = if self.cache.is_some() { ON_DISK } else { IN_MEMORY };
+        self.cache_bytes.unwrap_or(usual)
+    }
+
     /// What the machine needs of it.
     pub(crate) fn machine(&self) -> protocol::proxy::ProxyConfig {
         let guests =
             GuestLimits { sessions: self.capacity, requests: self.requests, ..GuestLimits::default() };
+        let inquiry = self.inquiry.clamp(1, 1000);
+        let cooperation = CooperationConfig {
+            cooperate: self.cooperate,
+            prefetch: self.prefetch,
+            inquiry,
+            ahead: self.ahead.min(inquiry.saturating_sub(1)),
+            margin: Span::from_millis(self.margin_ms),
+            ..CooperationConfig::production(ByteCount(self.capacity_bytes()))
+        };
         protocol::proxy::ProxyConfig {
             guests,
+            cooperation,
+            beta: thousandths(self.beta),
             upstream: self.upstream.iter().map(|flag| flag.0).collect(),
+            peers: self.peers.clone(),
             top: Quality(self.max_layers.unwrap_or(u8::MAX)),
             advertise: self.advertise,
             drain: Span::from_millis(self.drain_ms),
             ..protocol::proxy::ProxyConfig::default()
         }
+    }
+}
+
+/// A share from 0 to 1 in thousandths.
+fn thousandths(share: f64) -> u16 {
+    (0..1000_u16).find(|part| f64::from(*part) >= share * 1000.0).unwrap_or(1000)
+}
+
+/// Nodes as people write them.
+mod written {
+    use super::{Deserialize as _, Deserializer, NodeAddress, Serializer};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(nodes: &[NodeAddress], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(nodes.iter().map(ToString::to_string))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<NodeAddress>, D::Error> {
+        let written = Vec::<String>::deserialize(deserializer)?;
+        written.iter().map(|node| node.parse().map_err(D::Error::custom)).collect()
     }
 }
 
@@ -132,12 +220,14 @@ mod tests {
     fn a_file_names_nodes_as_flags_do() {
         let file = r#"
             upstream = ["base-1@127.0.0.1:4460", "[::1]:4461"]
+            peers = ["proxy-2@127.0.0.1:4471"]
             max_layers = 1
         "#;
         let config: ProxyConfig = toml::from_str(file).unwrap();
         let written: Vec<String> = config.upstream.iter().map(ToString::to_string).collect();
         assert_eq!(written, ["base-1@127.0.0.1:4460", "[::1]:4461"]);
         assert_eq!(config.machine().top, Quality::BRONZE);
+        assert_eq!(config.machine().peers, ["proxy-2@127.0.0.1:4471".parse().unwrap()]);
         assert_eq!(toml::from_str::<ProxyConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
         assert_eq!("base-1@nowhere".parse::<UpstreamFlag>(), Err(UpstreamFlagError));
         assert_eq!("nowhere".parse::<UpstreamFlag>(), Err(UpstreamFlagError));

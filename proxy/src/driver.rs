@@ -3,22 +3,30 @@
 use crate::block::Block;
 use crate::fill::fill;
 use crate::following::{self, Source};
-use crate::shelf::Shelf;
+use crate::line::{Said, Word};
+use crate::nodes::{Dialled, Nodes};
+use crate::reading::{Read, read};
+use crate::shelf::{Find, Shelf};
+use crate::store::{Reading, Writes};
 use crate::upstream::{Learnt, Pool};
 use media::{ChunkId, Time, TitleName, TitleSummary};
-use protocol::proxy::{Event, FillFailure, Input, Outcome, Output, Proxy, Upstream};
-use protocol::{LinkId, Refusal, StreamId, StreamRequest};
-use std::collections::BTreeMap;
+use protocol::proxy::{Event, FillFailure, Input, NotKept, Outcome, Output, Proxy, Upstream};
+use protocol::{LinkId, Message, Refusal, StreamId, StreamRequest};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio::time::sleep_until;
-use tracing::{debug, info};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep_until, timeout};
+use tracing::{debug, info, warn};
 use transport::{Connection, Happening, Host, Responder, SendError};
 
 /// Ends of tasks that wait to be heard.
 const ENDS: usize = 1024;
+/// Chunks that are read from the disk at once.
+const READS: usize = 16;
+/// How long what waits to be written may hold up the end.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// Listens to everything the machine says for people and figures.
 pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send>;
@@ -27,7 +35,10 @@ pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send>;
 #[derive(Debug)]
 enum End {
     Served(StreamId, Outcome),
-    Filled(ChunkId, Result<Block, FillFailure>),
+    Filled(ChunkId, Upstream, Result<Block, FillFailure>),
+    Begun(ChunkId),
+    Read(ChunkId, Read),
+    Dialled(Dialled),
     Learnt(TitleName, Result<Box<Learnt>, Refusal>),
     Listed(Result<Vec<TitleSummary>, Refusal>),
 }
@@ -39,14 +50,35 @@ struct Asked {
     held: Option<Source>,
 }
 
+/// A request that waits for the disk.
+struct Waiting {
+    link: LinkId,
+    stream: StreamId,
+    request: StreamRequest,
+    responder: Responder,
+}
+
 /// Everything that is driven together.
 pub(crate) struct Driver {
     machine: Proxy,
     host: Host,
     pool: Arc<Pool>,
     shelf: Shelf,
+    writes: Writes,
     links: BTreeMap<LinkId, Connection>,
     asked: BTreeMap<StreamId, Asked>,
+    /// Who waits for which chunk to be read: it is read once for all of them, who
+    /// are as many as connections may have streams.
+    waiting: BTreeMap<ChunkId, Vec<Waiting>>,
+    /// Titles of which somebody upstream told.
+    learnt: BTreeSet<TitleName>,
+    reads: Arc<Semaphore>,
+    /// By whom each stream is taken that is being served.
+    serving: BTreeMap<StreamId, LinkId>,
+    /// What the store did not take, to be told.
+    refused: Vec<(ChunkId, NotKept)>,
+    nodes: Nodes,
+    words: mpsc::Receiver<Word>,
     ended: mpsc::Sender<End>,
     ends: mpsc::Receiver<End>,
     partings: JoinSet<()>,
@@ -60,8 +92,8 @@ impl Driver {
     pub(crate) fn new(
         machine: Proxy,
         host: Host,
-        pool: Pool,
-        shelf: Shelf,
+        (pool, words): (Pool, mpsc::Receiver<Word>),
+        (shelf, writes): (Shelf, Writes),
         drain: watch::Receiver<bool>,
         on_event: OnEvent,
     ) -> Self {
@@ -71,8 +103,16 @@ impl Driver {
             host,
             pool: Arc::new(pool),
             shelf,
+            writes,
             links: BTreeMap::new(),
             asked: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            learnt: BTreeSet::new(),
+            reads: Arc::new(Semaphore::new(READS)),
+            serving: BTreeMap::new(),
+            refused: Vec::new(),
+            nodes: Nodes::default(),
+            words,
             ended,
             ends,
             partings: JoinSet::new(),
@@ -85,21 +125,71 @@ impl Driver {
 
     /// Runs until the proxy has stopped.
     pub(crate) async fn run(mut self) {
+        self.restore();
         while !self.drained {
             let timeout = self.machine.poll_timeout();
             tokio::select! {
                 happening = self.host.next() => match happening {
                     Some(happening) => self.happen(happening),
-                    None => return,
+                    None => break,
                 },
                 Some(end) = self.ends.recv() => self.end(end),
+                Some(written) = self.writes.next() => {
+                    if let Some(chunk) = self.shelf.written(written) {
+                        self.not_kept(chunk, NotKept::Disk);
+                    }
+                }
                 Ok(()) = self.drain.changed() => self.input(Input::Drain),
-                () = wait_until(self.born, timeout) => self.input(Input::Timeout),
+                Some(word) = self.words.recv() => self.hear(word),
+                () = wait_until(self.born, timeout) => self.look_around(),
                 Some(_) = self.partings.join_next() => {}
             }
         }
         // Each takes a second at most.
         while self.partings.join_next().await.is_some() {}
+        let closing = tokio::task::spawn_blocking(move || self.shelf.close());
+        if timeout(CLOSING, closing).await.is_err() {
+            warn!("the disk did not take all of the cache in time");
+        }
+    }
+
+    /// The machine hears what an earlier life left.
+    fn restore(&mut self) {
+        for (title, what, kept) in self.shelf.found() {
+            let shape = Learnt::kept(what, &[]).shape;
+            self.input(Input::Restored { title, shape, kept });
+        }
+    }
+
+    /// A time has come: who was heard meanwhile, and what was taken, counts first.
+    fn look_around(&mut self) {
+        for address in self.nodes.heard() {
+            self.input(Input::HeardFrom { address });
+        }
+        let links: BTreeSet<LinkId> = self.serving.values().copied().collect();
+        for link in links {
+            self.measure(link);
+        }
+        self.input(Input::Timeout);
+    }
+
+    fn measure(&mut self, link: LinkId) {
+        if let Some(bytes) = self.links.get(&link).map(Connection::taken_bytes) {
+            self.input(Input::Taken { link, bytes });
+        }
+    }
+
+    fn hear(&mut self, (number, address, said): Word) {
+        if !self.nodes.stands(address, number) {
+            return;
+        }
+        match said {
+            Said::Message(message) => self.input(Input::Told { address, message }),
+            Said::Ended => {
+                self.nodes.ended(address);
+                self.input(Input::Unreached { address });
+            }
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -111,39 +201,99 @@ impl Driver {
             }
             Happening::Heard { link, message } => self.input(Input::Heard { link, message }),
             Happening::Asked { link, stream, request, responder } => {
-                let held = self.shelf.held(&request);
-                let length = match &request {
-                    StreamRequest::Manifest(_) => 0,
-                    StreamRequest::Chunk(chunk) => self.shelf.info(&chunk.id).map_or(0, |info| info.length),
-                };
-                let input =
-                    Input::Asked { link, stream, request: request.clone(), held: held.is_some(), length };
-                self.asked.insert(stream, Asked { responder, request, held });
-                self.input(input);
-                self.asked.remove(&stream);
+                let waiting = Waiting { link, stream, request, responder };
+                match self.shelf.find(&waiting.request) {
+                    Find::Here(source) => self.ask(waiting, Some(source)),
+                    Find::Nowhere => self.ask(waiting, None),
+                    Find::OnDisk(reading) => self.read(reading, waiting),
+                }
             }
-            Happening::Gone { link, .. } => {
+            Happening::Gone { link, parted } => {
                 self.links.remove(&link);
-                self.input(Input::Gone { link });
+                self.input(Input::Gone { link, parted });
             }
+        }
+    }
+
+    /// The machine decides; what is kept is in memory by now.
+    fn ask(&mut self, waiting: Waiting, held: Option<Source>) {
+        let Waiting { link, stream, request, responder } = waiting;
+        let length = match &request {
+            StreamRequest::Manifest(_) => 0,
+            StreamRequest::Chunk(chunk) => self.shelf.info(&chunk.id).map_or(0, |info| info.length),
+        };
+        let input = Input::Asked { link, stream, request: request.clone(), held: held.is_some(), length };
+        self.asked.insert(stream, Asked { responder, request, held });
+        self.serving.insert(stream, link);
+        self.input(input);
+        if self.asked.remove(&stream).is_some() {
+            self.serving.remove(&stream);
+        }
+    }
+
+    fn read(&mut self, reading: Reading, waiting: Waiting) {
+        let StreamRequest::Chunk(chunk) = &waiting.request else { return };
+        // Nobody unknown makes the disk work.
+        if !self.links.contains_key(&waiting.link) {
+            return self.ask(waiting, None);
+        }
+        let id = chunk.id.clone();
+        let all = self.waiting.entry(id.clone()).or_default();
+        all.push(waiting);
+        if all.len() == 1 {
+            let reads = Arc::clone(&self.reads);
+            self.spawn(async move { End::Read(id, read(reading, reads).await) });
+        }
+    }
+
+    fn was_read(&mut self, id: &ChunkId, read: Read) {
+        let block = match read {
+            Read::Right(serial, block) => {
+                self.shelf.was_read(id, serial, &block);
+                Some(block)
+            }
+            Read::Bad(serial) => {
+                if self.shelf.was_bad(id, serial) {
+                    self.not_kept(id.clone(), NotKept::Damaged);
+                }
+                None
+            }
+            Read::Late => None,
+        };
+        for waiting in self.waiting.remove(id).unwrap_or_default() {
+            self.ask(waiting, block.clone().map(Source::Whole));
         }
     }
 
     fn end(&mut self, end: End) {
         match end {
-            End::Served(stream, outcome) => self.input(Input::Answered { stream, outcome }),
-            End::Filled(chunk, Ok(block)) => {
-                self.shelf.keep(&chunk, block);
+            End::Served(stream, outcome) => {
+                if let Some(link) = self.serving.remove(&stream) {
+                    self.measure(link);
+                }
+                self.input(Input::Answered { stream, outcome });
+            }
+            End::Dialled(dialled) => {
+                if let Some(input) = self.nodes.dialled(dialled) {
+                    self.input(input);
+                }
+            }
+            End::Filled(chunk, _, Ok(block)) => {
+                self.nodes.fetched(&chunk);
+                self.shelf.land(&chunk, block);
                 self.input(Input::Filled { chunk });
             }
-            End::Filled(chunk, Err(why)) => self.input(Input::FillFailed { chunk, why }),
+            End::Begun(chunk) => self.input(Input::Begun { chunk }),
+            End::Filled(chunk, from, Err(why)) => self.input(Input::FillFailed { chunk, from, why }),
+            End::Read(chunk, read) => self.was_read(&chunk, read),
             End::Learnt(title, learnt) => {
                 let shape = learnt.map(|learnt| {
-                    let shape = learnt.shape.clone();
-                    self.shelf.learn(title.clone(), *learnt);
+                    let Learnt { shape, title: what } = *learnt;
+                    self.shelf.learn(&title, what);
+                    self.learnt.insert(title.clone());
                     shape
                 });
-                self.input(Input::Learnt { title, shape });
+                self.input(Input::Learnt { title, shape, kept: Vec::new() });
             }
             End::Listed(titles) => self.input(Input::Listed(titles)),
         }
@@ -152,9 +302,20 @@ impl Driver {
     fn input(&mut self, input: Input) {
         let now = Time::ZERO + self.born.elapsed().into();
         self.machine.handle_input(now, input);
-        while let Some(output) = self.machine.poll_output() {
-            self.output(output);
+        loop {
+            while let Some(output) = self.machine.poll_output() {
+                self.output(output);
+            }
+            // What could not be kept is told once everything is done that was wanted.
+            let Some((chunk, why)) = self.refused.pop() else { break };
+            self.tell(&Event::NotKept { chunk: chunk.clone(), why });
+            self.machine.handle_input(now, Input::NotKept { chunk });
         }
+    }
+
+    fn not_kept(&mut self, chunk: ChunkId, why: NotKept) {
+        self.tell(&Event::NotKept { chunk: chunk.clone(), why });
+        self.input(Input::NotKept { chunk });
     }
 
     fn output(&mut self, output: Output) {
@@ -177,54 +338,93 @@ impl Driver {
                 self.spawn(async move { End::Listed(pool.titles(&upstream).await) });
             }
             Output::Learn { title, upstream } => self.learn(title, upstream),
-            Output::Forget { title } => self.shelf.forget(&title),
+            Output::Forget { title } => {
+                self.learnt.remove(&title);
+                self.shelf.forget(&title);
+            }
             Output::Fill { chunk, from } => self.fill(chunk, from),
+            Output::Dial { to } => {
+                let dialling = self.nodes.dial(Arc::clone(&self.pool), to);
+                self.spawn(async move { End::Dialled(dialling.await) });
+            }
+            Output::Tell { to, message } => self.nodes.tell(to, message),
+            Output::Keep { chunk } => {
+                if let Err(why) = self.shelf.keep(&chunk) {
+                    self.refused.push((chunk, why));
+                }
+            }
+            Output::Discard { chunk } => self.shelf.discard(&chunk),
+            Output::Remove { chunk } => self.shelf.remove(&chunk),
+            Output::TellStatus { link, status } => {
+                self.output(Output::Send { link, message: Message::ProxyStatus(status) });
+            }
             Output::GiveUp { chunk } => {
+                self.nodes.fetched(&chunk);
                 if let Some(growing) = self.shelf.give_up(&chunk) {
                     growing.fail(Refusal::Upstream);
                 }
             }
             Output::Serve { stream } => self.serve(stream),
+            Output::Try { stream } => {
+                if let Some(asked) = self.asked.get_mut(&stream) {
+                    asked.responder.on_trial();
+                }
+                self.serve(stream);
+            }
             Output::Refuse { stream, why } => {
+                self.serving.remove(&stream);
                 if let Some(asked) = self.asked.remove(&stream) {
                     // It has a deadline of its own, and nobody waits for it.
                     tokio::spawn(asked.responder.refuse(why));
                 }
             }
             Output::Drained => self.drained = true,
-            Output::Event(event) => {
-                tell(&event);
-                (self.on_event)(&event);
-            }
+            Output::Event(event) => self.tell(&event),
         }
     }
 
-    fn spawn(&self, task: impl Future<Output = End> + Send + 'static) {
+    fn tell(&self, event: &Event) {
+        log(event);
+        (self.on_event)(event);
+    }
+
+    fn spawn(&self, task: impl Future<Output = End> + Send + 'static) -> AbortHandle {
         let ended = self.ended.clone();
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let end = task.await;
             // If nobody hears it, the proxy has stopped.
             let _ = ended.send(end).await;
         });
+        task.abort_handle()
     }
 
     fn learn(&self, title: TitleName, upstream: Vec<Upstream>) {
         let pool = Arc::clone(&self.pool);
+        // What an earlier life left counts until somebody upstream says something.
+        let kept = if self.learnt.contains(&title) { None } else { self.shelf.title(&title) };
         self.spawn(async move {
-            let learnt = pool.learn(&title, &upstream).await;
+            let learnt = match (pool.learn(&title, &upstream).await, kept) {
+                (Err(Refusal::Upstream), Some(kept)) => Ok(Learnt::kept(kept, &upstream)),
+                (learnt, _) => learnt,
+            };
             End::Learnt(title, learnt.map(Box::new))
         });
     }
 
     fn fill(&mut self, chunk: ChunkId, from: Upstream) {
         let (pool, growing) = (Arc::clone(&self.pool), self.shelf.grow(&chunk));
-        self.spawn(async move {
+        let line = self.nodes.line(from);
+        let (name, ended) = (chunk.clone(), self.ended.clone());
+        let task = self.spawn(async move {
+            // A driver too busy to hear it measures less well.
+            let begun = || drop(ended.try_send(End::Begun(chunk.clone())));
             let filled = match growing {
-                Some(growing) => fill(&pool, from, &chunk, &growing).await,
+                Some(growing) => fill(&pool, (from, line), &chunk, &growing, begun).await,
                 None => Err(FillFailure::Refused(Refusal::NoSuchChunk)),
             };
-            End::Filled(chunk, filled)
+            End::Filled(chunk, from, filled)
         });
+        self.nodes.fetches(name, task);
     }
 
     fn serve(&mut self, stream: StreamId) {
@@ -251,9 +451,14 @@ async fn wait_until(born: Instant, when: Option<Time>) {
 }
 
 /// Each event is one line; what happens for every chunk is for the curious.
-fn tell(event: &Event) {
+fn log(event: &Event) {
     match event {
-        Event::Answered { .. } | Event::Filling { .. } | Event::Filled { .. } => debug!(?event),
+        Event::Answered { .. } | Event::Filling { .. } | Event::Filled { .. } | Event::NotKept { .. } => {
+            debug!(?event);
+        }
+        Event::ServedBy { .. } | Event::BackupKnown { .. } | Event::Silent { .. } | Event::Stepped { .. } => {
+            info!(?event);
+        }
         Event::Joined { .. }
         | Event::TurnedAway { .. }
         | Event::Left { .. }

@@ -24,7 +24,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn bytes(bytes: Bytes, hash: Hash) -> Self {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        Self::Whole(Block { pieces: [bytes].into(), length, hash })
+        Self::Whole(Block { bytes, length, hash })
     }
 
     pub(crate) fn growing(growing: &Growing) -> Self {
@@ -52,10 +52,8 @@ pub(crate) async fn send(source: Source, responder: Responder) -> Outcome {
 
 async fn whole(block: Block, mut responder: Responder) -> Result<Outcome, ServeError> {
     responder.grant(block.length, block.hash)?;
-    for piece in block.pieces.iter() {
-        responder.send(piece.clone()).await?;
-    }
-    responder.finish().await?;
+    responder.send(block.bytes).await?;
+    responder.deliver().await?;
     Ok(Outcome::Sent { bytes: block.length })
 }
 
@@ -84,7 +82,7 @@ async fn growing(
                 responder.send(piece).await?;
             }
             Step::Whole => {
-                responder.finish().await?;
+                responder.deliver().await?;
                 return Ok(Outcome::Sent { bytes: length });
             }
             Step::Broken(_) if granted => return Ok(Outcome::Unavailable),

@@ -3,6 +3,7 @@
 use crate::config::ProxyConfig;
 use crate::driver::Driver;
 use crate::shelf::Shelf;
+use crate::store::{Store, StoreError};
 use crate::upstream::Pool;
 use media::Time;
 use protocol::Role;
@@ -23,6 +24,9 @@ pub enum StartError {
     /// The proxy has no keys, or unusable ones.
     #[error("the proxy has no certificate")]
     Keys(#[from] KeysError),
+    /// The cache cannot be used.
+    #[error("there is no cache")]
+    Store(#[from] StoreError),
     /// The address cannot be bound.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -59,13 +63,26 @@ pub async fn start(
     let settings = EndpointConfig { bind, ..EndpointConfig::member(Role::Proxy, &identity, authority) };
     let endpoint = Endpoint::open(&settings)?;
     // Clients may be let in on one interface while nodes are on another.
-    let outwards = Endpoint::open(&settings.dialling_only())?;
+    let mut dialling = settings.dialling_only();
+    if let Some(from) = config.dial_from {
+        dialling.bind = (from, 0).into();
+    }
+    let outwards = Endpoint::open(&dialling)?;
+    let (folder, capacity, memory) = (config.cache.clone(), config.capacity_bytes(), config.memory_bytes);
+    let prepare = move || {
+        let (store, writes) = match folder {
+            Some(folder) => Store::open(&folder, capacity, memory)?,
+            None => Store::in_memory(capacity),
+        };
+        Ok::<_, StoreError>((Shelf::new(store, capacity), writes))
+    };
+    let shelf = tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let machine = Proxy::new(Time::ZERO, peer, config.machine(), 0);
     let progress = Duration::from_millis(config.progress_ms);
-    let (pool, shelf) = (Pool::new(outwards, progress), Shelf::new(config.cache_bytes));
+    let upstream = Pool::new(outwards, progress);
     let proxy = Running::start(peer, endpoint.clone(), |address, ordered| {
         let host = Host::start(endpoint, address);
-        Driver::new(machine, host, pool, shelf, ordered, Box::new(on_event)).run()
+        Driver::new(machine, host, upstream, shelf, ordered, Box::new(on_event)).run()
     });
     let proxy = proxy.map_err(StartError::Address)?;
     info!(%peer, address = %proxy.address(), "serving");

@@ -1,82 +1,131 @@
-//! What is in memory: manifests, whole chunks, and chunks on their way.
+//! What a proxy has to give: titles, chunks that are kept, and chunks on their
+//! way.
 
 use crate::block::{Block, Growing};
 use crate::following::Source;
-use crate::upstream::Learnt;
-use bytes::Bytes;
-use media::{ChunkId, ChunkInfo, Hash, Manifest, TitleName};
+use crate::store::{Held, Reading, Store, Title, Written};
+use media::{ChunkId, ChunkInfo, Quality, TitleName};
 use protocol::StreamRequest;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use protocol::proxy::NotKept;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tracing::info;
 
 /// Everything a proxy has to give.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    titles: BTreeMap<TitleName, Title>,
-    blocks: Cache<ChunkId, Block, ByLength>,
+    store: Store,
+    capacity: u64,
     growing: BTreeMap<ChunkId, Arc<Growing>>,
+    /// Chunks that are whole, until it is decided whether they are kept.
+    landed: BTreeMap<ChunkId, Block>,
 }
 
+/// What is asked for, if it is kept.
 #[derive(Debug)]
-struct Title {
-    manifest: Manifest,
-    bytes: Bytes,
-    hash: Hash,
+pub(crate) enum Find {
+    /// It is here.
+    Here(Source),
+    /// It has to be read first.
+    OnDisk(Reading),
+    /// It is not kept.
+    Nowhere,
 }
 
-/// A chunk weighs what it holds.
-#[derive(Clone, Debug)]
-struct ByLength;
-
-impl Weighter<ChunkId, Block> for ByLength {
-    fn weight(&self, _: &ChunkId, block: &Block) -> u64 {
-        block.length.max(1)
-    }
-}
+/// A title that was found, with how many layers of which blocks.
+pub(crate) type Found = (TitleName, Arc<Title>, Vec<(u32, Quality)>);
 
 impl Shelf {
-    /// Holds at most `bytes` of whole chunks; titles and chunks on their way are
-    /// bounded by the machine.
-    pub(crate) fn new(bytes: u64) -> Self {
-        // The number of entries is only a hint: chunks of about 64 KiB.
-        let entries = usize::try_from(bytes / (64 * 1024)).unwrap_or(usize::MAX).clamp(16, 1_000_000);
-        Self {
-            titles: BTreeMap::new(),
-            blocks: Cache::with_weighter(entries, bytes, ByLength),
-            growing: BTreeMap::new(),
+    /// Keeps at most `capacity` bytes of chunks in `store`; titles and chunks on
+    /// their way are bounded by the machine.
+    pub(crate) fn new(store: Store, capacity: u64) -> Self {
+        let mut shelf = Self { store, capacity, growing: BTreeMap::new(), landed: BTreeMap::new() };
+        shelf.fit();
+        shelf
+    }
+
+    /// An earlier life may have had more room: the ends of titles go first, and of
+    /// a block its upper layers.
+    fn fit(&mut self) {
+        let mut found: Vec<ChunkId> = self.store.iter().map(|(id, _)| id).collect();
+        found.sort_by_key(|id| (id.block, id.layer));
+        while self.store.used() > self.capacity
+            && let Some(last) = found.pop()
+        {
+            self.store.remove(&last);
         }
     }
 
-    /// Keeps a title in the place of an older one of its name.
-    pub(crate) fn learn(&mut self, title: TitleName, learnt: Learnt) {
-        let hash = learnt.shape.manifest_hash;
-        self.titles.insert(title, Title { manifest: learnt.manifest, bytes: learnt.bytes, hash });
+    /// What an earlier life left: titles, each with the blocks of which something is
+    /// there, and how many layers without a gap. Layers above a gap are removed.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
+        let mut found: BTreeMap<TitleName, BTreeMap<u32, Quality>> = BTreeMap::new();
+        let all: Vec<ChunkId> = self.store.iter().map(|(id, _)| id).collect();
+        for id in all {
+            let block = found.entry(id.title.clone()).or_default().entry(id.block).or_default();
+            if block.layers() == id.layer.0 {
+                *block = Quality(id.layer.0.saturating_add(1));
+            } else {
+                self.store.remove(&id);
+            }
+        }
+        let title = |(name, blocks): (TitleName, BTreeMap<u32, Quality>)| {
+            let title = self.store.title(&name)?;
+            Some((name, Arc::clone(title), blocks.into_iter().collect()))
+        };
+        found.into_iter().filter_map(title).collect()
     }
 
-    /// Drops a title; its chunks go when others need their room.
-    pub(crate) fn forget(&mut self, title: &TitleName) {
-        self.titles.remove(title);
+    /// What is known of a title.
+    pub(crate) fn title(&self, name: &TitleName) -> Option<Arc<Title>> {
+        self.store.title(name).cloned()
+    }
+
+    /// Keeps a title in the place of an older one of its name, whose chunks are
+    /// gone then.
+    pub(crate) fn learn(&mut self, name: &TitleName, title: Arc<Title>) {
+        self.store.learn(name, title);
+    }
+
+    /// Drops a title with its chunks.
+    pub(crate) fn forget(&mut self, name: &TitleName) {
+        self.store.forget(name);
+        self.landed.retain(|id, _| id.title != *name);
     }
 
     /// What the manifest says of a chunk.
     pub(crate) fn info(&self, id: &ChunkId) -> Option<&ChunkInfo> {
-        self.titles.get(&id.title)?.manifest.chunk(id.block, id.layer)
+        self.store.info(id)
     }
 
-    /// What is asked for, if it is in memory and still what the manifest says.
-    pub(crate) fn held(&self, request: &StreamRequest) -> Option<Source> {
+    /// What is asked for, if it is kept.
+    pub(crate) fn find(&self, request: &StreamRequest) -> Find {
         match request {
-            StreamRequest::Manifest(title) => {
-                let title = self.titles.get(title)?;
-                Some(Source::bytes(title.bytes.clone(), title.hash))
-            }
+            StreamRequest::Manifest(name) => match self.store.title(name) {
+                Some(title) => Find::Here(Source::bytes(title.bytes.clone(), title.hash)),
+                None => Find::Nowhere,
+            },
             StreamRequest::Chunk(chunk) => {
-                let block = self.blocks.get(&chunk.id)?;
-                (self.info(&chunk.id)?.hash == block.hash).then_some(Source::Whole(block))
+                if let Some(block) = self.landed.get(&chunk.id) {
+                    return Find::Here(Source::Whole(block.clone()));
+                }
+                match self.store.get(&chunk.id) {
+                    Some(Held::Here(block)) => Find::Here(Source::Whole(block)),
+                    Some(Held::OnDisk(reading)) => Find::OnDisk(reading),
+                    None => Find::Nowhere,
+                }
             }
         }
+    }
+
+    /// A chunk was read from the disk.
+    pub(crate) fn was_read(&mut self, id: &ChunkId, serial: u64, block: &Block) {
+        self.store.was_read(id, serial, block);
+    }
+
+    /// What was read is not the chunk that was kept; whether it was kept until now.
+    pub(crate) fn was_bad(&mut self, id: &ChunkId, serial: u64) -> bool {
+        self.store.was_bad(id, serial)
     }
 
     /// What is asked for, as it comes.
@@ -100,14 +149,48 @@ impl Shelf {
         Some(growing)
     }
 
-    /// A chunk is whole.
-    pub(crate) fn keep(&mut self, id: &ChunkId, block: Block) {
+    /// A chunk is whole; it is here until it is decided whether it is kept.
+    pub(crate) fn land(&mut self, id: &ChunkId, block: Block) {
         self.growing.remove(id);
-        self.blocks.insert(id.clone(), block);
+        self.landed.insert(id.clone(), block);
+    }
+
+    /// A chunk that is here is kept from now on, if that can be done.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(crate) fn keep(&mut self, id: &ChunkId) -> Result<(), NotKept> {
+        match self.landed.remove(id) {
+            Some(block) => self.store.insert(id, block),
+            None if self.store.holds(id) => Ok(()),
+            None => Err(NotKept::Unknown),
+        }
+    }
+
+    /// A chunk that is here is not kept.
+    pub(crate) fn discard(&mut self, id: &ChunkId) {
+        self.landed.remove(id);
+    }
+
+    /// A chunk is not kept any more.
+    pub(crate) fn remove(&mut self, id: &ChunkId) {
+        self.store.remove(id);
+    }
+
+    /// A write is over. The chunk that was lost with it, if it failed.
+    pub(crate) fn written(&mut self, written: Written) -> Option<ChunkId> {
+        self.store.written(written)
     }
 
     /// A chunk will not come.
     pub(crate) fn give_up(&mut self, id: &ChunkId) -> Option<Arc<Growing>> {
         self.growing.remove(id)
+    }
+
+    /// Writes what waits and leaves the cache as it is. Blocks on the disk.
+    pub(crate) fn close(self) {
+        let fullness = self.store.fullness();
+        info!(?fullness, "the cache is left");
+        self.store.close();
     }
 }

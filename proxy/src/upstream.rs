@@ -1,12 +1,16 @@
 //! The nodes upstream: one connection to each, dialled when first needed.
 
-use crate::line::Line;
+use crate::line::{Line, Word};
+use crate::store::Title;
 use media::{Manifest, TitleName, TitleSummary};
-use protocol::proxy::{Shape, Upstream};
+use protocol::proxy::{Pace, Shape, Upstream};
 use protocol::{Refusal, StreamRequest};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 use tracing::{debug, warn};
 use transport::{DialError, DialWhy, Endpoint, Expect, RequestError};
 
@@ -18,6 +22,8 @@ const REDIAL: Duration = Duration::from_millis(500);
 const MANIFEST: Duration = Duration::from_secs(20);
 /// The most nodes that connections are kept to.
 const MAX_LINES: usize = 64;
+/// Words of nodes that wait to be heard.
+const WORDS: usize = 1024;
 
 /// Connections to nodes.
 #[derive(Debug)]
@@ -25,7 +31,10 @@ pub(crate) struct Pool {
     endpoint: Endpoint,
     /// How long a node may take to grant, and then to send another byte.
     pub(crate) progress: Duration,
-    lines: Mutex<BTreeMap<Upstream, Arc<Slot>>>,
+    lines: Mutex<BTreeMap<SocketAddr, Arc<Slot>>>,
+    /// Hears what comes by the lines and is not for whoever asked.
+    said: mpsc::Sender<Word>,
+    next: AtomicU64,
 }
 
 /// One node: held while it is dialled, so that it is dialled once.
@@ -43,8 +52,22 @@ enum Dialled {
 #[derive(Debug)]
 pub(crate) struct Learnt {
     pub(crate) shape: Shape,
-    pub(crate) manifest: Manifest,
-    pub(crate) bytes: bytes::Bytes,
+    pub(crate) title: Arc<Title>,
+}
+
+impl Learnt {
+    /// What an earlier life left of a title, while nobody upstream says anything:
+    /// any of them may have what is missing.
+    pub(crate) fn kept(title: Arc<Title>, upstream: &[Upstream]) -> Self {
+        let shape = Shape {
+            manifest_length: u64::try_from(title.bytes.len()).unwrap_or(u64::MAX),
+            manifest_hash: title.hash,
+            blocks: title.manifest.block_count(),
+            sources: vec![upstream.to_vec(); title.manifest.top_quality().layers().into()],
+            paces: Pace::of(&title.manifest),
+        };
+        Self { shape, title }
+    }
 }
 
 /// A node upstream that did not do what it was asked to.
@@ -61,8 +84,9 @@ pub(crate) enum UpstreamError {
 }
 
 impl Pool {
-    pub(crate) fn new(endpoint: Endpoint, progress: Duration) -> Self {
-        Self { endpoint, progress, lines: Mutex::default() }
+    pub(crate) fn new(endpoint: Endpoint, progress: Duration) -> (Self, mpsc::Receiver<Word>) {
+        let (said, words) = mpsc::channel(WORDS);
+        (Self { endpoint, progress, lines: Mutex::default(), said, next: AtomicU64::default() }, words)
     }
 
     /// The connection to a node, dialled if need be.
@@ -74,9 +98,21 @@ impl Pool {
             Dialled::Failed(when, error) if when.elapsed() < REDIAL => return Err(error.clone().into()),
             Dialled::Never | Dialled::Line(_) | Dialled::Failed(..) => {}
         }
+        self.dial(to, &mut dialled).await
+    }
+
+    /// A new connection to a node, in the place of one that may stand.
+    pub(crate) async fn renew(&self, to: Upstream) -> Result<Arc<Line>, UpstreamError> {
+        let slot = self.slot(to);
+        let mut dialled = slot.lock().await;
+        self.dial(to, &mut dialled).await
+    }
+
+    async fn dial(&self, to: Upstream, dialled: &mut Dialled) -> Result<Arc<Line>, UpstreamError> {
         match self.endpoint.dial(to.address, to.peer, DIAL).await {
-            Ok((connection, inbox)) => {
-                let line = Arc::new(Line::new(connection, inbox));
+            Ok(both) => {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                let line = Arc::new(Line::new(number, to.address, both, self.said.clone()));
                 *dialled = Dialled::Line(Arc::clone(&line));
                 Ok(line)
             }
@@ -92,11 +128,11 @@ impl Pool {
 
     fn slot(&self, to: Upstream) -> Arc<Slot> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= MAX_LINES && !lines.contains_key(&to) {
+        if lines.len() >= MAX_LINES && !lines.contains_key(&to.address) {
             // Whoever uses one right now holds on to it.
             lines.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
-        Arc::clone(lines.entry(to).or_default())
+        Arc::clone(lines.entry(to.address).or_default())
     }
 
     /// Asks one node after another for a title until one knows it.
@@ -126,8 +162,11 @@ impl Pool {
         }
         let expect = Expect::Exactly { length: opened.manifest_length, hash: opened.manifest_hash };
         let request = StreamRequest::Manifest(title.clone());
-        let bytes = line.connection().request(&request, expect, MANIFEST).await?.bytes;
-        let manifest = match Manifest::parse(&bytes) {
+        let payload = line.connection().request(&request, expect, MANIFEST).await;
+        // What follows is asked for as somebody who watches.
+        line.close(opened.session);
+        let payload = payload?;
+        let manifest = match Manifest::parse(&payload.bytes) {
             Ok(manifest) if manifest.title == *title => manifest,
             Ok(_) => return Err(Refusal::Damaged.into()),
             Err(error) => {
@@ -135,7 +174,9 @@ impl Pool {
                 return Err(Refusal::Damaged.into());
             }
         };
-        Ok(Learnt { shape: Shape::new(&opened, &manifest, from), manifest, bytes })
+        let shape = Shape::new(&opened, &manifest, from);
+        let title = Title { manifest, bytes: payload.bytes, hash: payload.hash };
+        Ok(Learnt { shape, title: Arc::new(title) })
     }
 
     /// Asks one node after another what can be watched until one answers.

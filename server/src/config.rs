@@ -1,6 +1,6 @@
 //! The settings of `lamina serve`, from flags and a TOML file alike.
 
-use media::{ByteCount, Layer, Span};
+use media::{BitRate, ByClass, ByteCount, Layer, Span, TitleClass};
 use protocol::node::autonomy::AutonomyConfig;
 use protocol::node::{Door, NodeConfig};
 use protocol::{GuestLimits, Level, NodeAddress, PeerId};
@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// What a node is told when it starts. Every field has a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "each one is a rule that can be switched")]
 pub struct ServeConfig {
     /// The node's name, which its certificate carries; none means the name of
     /// its level.
@@ -43,10 +44,40 @@ pub struct ServeConfig {
     /// b: with so many free slots or fewer, reservations are moved elsewhere.
     /// Default a tenth of the capacity.
     pub bottom_line: Option<u32>,
+    /// For each class of titles, how many viewings of it there may be at once
+    /// (`T_k`), backups not counted; none: no threshold.
+    pub thresholds: ByClass<Option<u64>>,
+    /// Whether the thresholds do not hold for VIPs. Default no.
+    pub vip_exempt: bool,
+    /// Bits a second that all deliveries may take of the link to the viewers, at
+    /// the mean rates of their layers. Default 0: no bound.
+    pub link_rate: u64,
+    /// To how many further nodes a viewer is sent whom a Base node refused, the
+    /// origin included; 0 to 255. Default 2.
+    pub redirects: u8,
+    /// Whether a viewer to whom enhancements are refused for want of room may
+    /// begin with the layers below them. Default yes.
+    pub downgrade: bool,
+    /// With how many hundredths of the wanted layers a viewer who begins is
+    /// content. 0 to 100, default 0: Base is enough.
+    pub beta: u8,
+    /// Whether the bottom line also refuses viewers, and not only backups, though
+    /// slots are free. Default yes.
+    pub bottom_line_for_primaries: bool,
+    /// Whether a backup may have to leave for a viewer who has not begun to watch.
+    /// Default yes.
+    pub new_may_displace_backups: bool,
     /// Bytes of titles that the node stores at most. Default 100 GB.
     pub storage: u64,
     /// How many requests of one session may be open. 1 to 64, default 64.
     pub requests: usize,
+    /// What a viewer may be sent of a layer, in hundredths of the rate of the
+    /// layer's busiest stretch; who asks for more waits. 100 or more, default
+    /// 150; 0: no bound.
+    pub slot_rate: u64,
+    /// How much programme a viewer may be sent at once, in milliseconds: the
+    /// largest buffer of a viewer. Default 4000.
+    pub slot_burst_ms: u64,
     /// Ts: between two survival signals, in milliseconds. Default 100.
     pub signal_ms: u64,
     /// Td: a neighbour silent for so long is dead, in milliseconds; more than
@@ -55,6 +86,9 @@ pub struct ServeConfig {
     /// How long a user who says nothing is served, in milliseconds. Default
     /// 10000.
     pub lease_ms: u64,
+    /// After how many milliseconds a viewer who has paused gives its slot back.
+    /// Default 60000; 0: never.
+    pub pause_ms: u64,
     /// The folder of keys; none means [`transport::Keys::default_folder`].
     pub keys: Option<PathBuf>,
     /// Bytes of chunks kept in memory after they were read. Default 64 MiB.
@@ -79,11 +113,22 @@ impl Default for ServeConfig {
             publish: None,
             capacity: None,
             bottom_line: None,
+            thresholds: ByClass::default(),
+            vip_exempt: network.vip_exempt,
+            link_rate: 0,
+            redirects: network.redirects.unwrap_or(u8::MAX),
+            downgrade: true,
+            beta: 0,
+            bottom_line_for_primaries: network.bottom_line_for_primaries,
+            new_may_displace_backups: network.new_may_displace_backups,
             storage: network.storage.0,
             requests: guests.requests,
+            slot_rate: 150,
+            slot_burst_ms: 4000,
             signal_ms: network.signal_every.as_millis(),
             dead_ms: network.dead_after.as_millis(),
             lease_ms: network.lease.map_or(0, Span::as_millis),
+            pause_ms: 60_000,
             keys: None,
             cache_bytes: 64 * 1024 * 1024,
             drain_ms: 5000,
@@ -111,6 +156,14 @@ impl ServeConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.signal_ms == 0 || self.dead_ms <= self.signal_ms {
             return Err(ConfigError::Signals { signal_ms: self.signal_ms, dead_ms: self.dead_ms });
+        }
+        let off = self.slot_rate == 0;
+        if !off && (self.slot_rate < 100 || self.slot_burst_ms == 0) {
+            let (slot_rate, slot_burst_ms) = (self.slot_rate, self.slot_burst_ms);
+            return Err(ConfigError::Slot { slot_rate, slot_burst_ms });
+        }
+        if self.beta > 100 {
+            return Err(ConfigError::Beta(self.beta));
         }
         let told = self.advertise.unwrap_or(self.listen);
         let alone = self.join.is_empty() && self.neighbours.is_empty();
@@ -142,6 +195,12 @@ impl ServeConfig {
             bottom_line: self.bottom_line.unwrap_or(capacity / 10),
             lease,
             storage: ByteCount(self.storage),
+            thresholds: ByClass::of(|class| self.thresholds[class].unwrap_or(u64::MAX)),
+            vip_exempt: self.vip_exempt,
+            link_rate: BitRate(if self.link_rate == 0 { u64::MAX } else { self.link_rate }),
+            redirects: Some(self.redirects),
+            bottom_line_for_primaries: self.bottom_line_for_primaries,
+            new_may_displace_backups: self.new_may_displace_backups,
             ..AutonomyConfig::production()
         };
         NodeConfig {
@@ -152,6 +211,11 @@ impl ServeConfig {
             guests,
             offer,
             publish: self.publish,
+            slot_rate: self.slot_rate,
+            slot_burst: Span::from_millis(self.slot_burst_ms),
+            downgrade: self.downgrade,
+            beta: self.beta,
+            pause: Span::from_millis(self.pause_ms),
             autonomy,
             drain: Span::from_millis(self.drain_ms),
             ..NodeConfig::new(level)
@@ -170,6 +234,17 @@ pub enum ConfigError {
         /// Td.
         dead_ms: u64,
     },
+    /// No viewer could play on.
+    #[error("a slot of {slot_rate} hundredths of a layer's rate, and {slot_burst_ms} ms of it at once")]
+    Slot {
+        /// Hundredths of the nominal rate.
+        slot_rate: u64,
+        /// The burst.
+        slot_burst_ms: u64,
+    },
+    /// Nobody is content with more than everything.
+    #[error("a beta of {0} hundredths: 0 to 100 makes sense")]
+    Beta(u8),
     /// Nobody could find the node there.
     #[error("other nodes cannot find this one at {0}")]
     Nowhere(SocketAddr),
@@ -239,6 +314,31 @@ impl FromStr for DoorName {
 #[error("a node to join through is written ADDRESS:PORT or NAME@ADDRESS:PORT, such as 127.0.0.1:4460")]
 pub struct DoorError;
 
+/// A threshold of a class, written `CLASS=VIEWINGS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// The class.
+    pub class: TitleClass,
+    /// How many viewings there may be.
+    pub viewings: u64,
+}
+
+impl FromStr for Threshold {
+    type Err = ThresholdError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        let (class, viewings) = text.split_once('=').ok_or(ThresholdError)?;
+        let class = class.parse().map_err(|_| ThresholdError)?;
+        let viewings = viewings.parse().map_err(|_| ThresholdError)?;
+        Ok(Self { class, viewings })
+    }
+}
+
+/// A text that says nothing about viewings of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a threshold is written CLASS=VIEWINGS, such as ad-hoc=10; classes are archived, first-time, ad-hoc")]
+pub struct ThresholdError;
+
 /// A layer by its name, `base` or `enh1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerName(pub Layer);
@@ -291,6 +391,8 @@ mod tests {
             join = ["127.0.0.1:4470", "origin@[::1]:4470"]
             neighbours = ["base-2@127.0.0.1:4462"]
             capacity = 50
+            [thresholds]
+            ad-hoc = 10
         "#;
         let config: ServeConfig = toml::from_str(file).unwrap();
         assert_eq!(config.level.0, Level::ENH1);
@@ -298,6 +400,11 @@ mod tests {
         let node = config.node(config.listen, 7);
         assert_eq!((node.guests.sessions, node.offer, node.since), (200, Some(vec![Layer::ENH1]), 7));
         assert_eq!((node.autonomy.capacity, node.autonomy.bottom_line), (50, 5));
+        let thresholds = node.autonomy.thresholds;
+        assert_eq!((thresholds.ad_hoc, thresholds.archived), (10, u64::MAX));
+        let named = |text: &str| text.parse::<Threshold>();
+        assert_eq!(named("ad-hoc=10").unwrap(), Threshold { class: TitleClass::AdHoc, viewings: 10 });
+        assert!(named("ad-hoc").is_err() && named("new=1").is_err() && named("ad-hoc=-1").is_err());
         assert_eq!((node.join.len(), node.neighbours.len()), (2, 1));
         let written = toml::to_string(&config).unwrap();
         assert_eq!(toml::from_str::<ServeConfig>(&written).unwrap(), config);
@@ -317,6 +424,9 @@ mod tests {
     fn nonsense_is_refused_before_anything_listens() {
         let config = ServeConfig { signal_ms: 400, ..ServeConfig::default() };
         assert_eq!(config.check(), Err(ConfigError::Signals { signal_ms: 400, dead_ms: 400 }));
+        let slow = |slot_rate| ServeConfig { slot_rate, ..ServeConfig::default() }.check();
+        assert_eq!(slow(99), Err(ConfigError::Slot { slot_rate: 99, slot_burst_ms: 4000 }));
+        assert_eq!((slow(0), slow(100)), (Ok(()), Ok(())), "none at all is no bound");
         let anywhere: SocketAddr = "0.0.0.0:4460".parse().unwrap();
         let mut config = ServeConfig { listen: anywhere, ..ServeConfig::default() };
         assert_eq!(config.check(), Ok(()), "an origin alone is found by who knows its address");

@@ -2,10 +2,10 @@
 
 use crate::fetcher::Fetcher;
 use crate::librarian::{self, Found};
+use crate::memory::keep_withdrawn;
 use crate::news::News;
 use crate::store::Store;
 use bytes::Bytes;
-use media::library::remove_layer;
 use media::{Hash, Layer, Span, Time, TitleName};
 use protocol::node::autonomy::AgentMessage;
 use protocol::node::{Door, Event, Input, Node, Outcome, Output};
@@ -15,10 +15,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep_until, timeout};
-use tracing::{debug, error};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
+use tracing::{debug, error, info};
+use transport::keys::revoked::Revocations;
 use transport::{
     Authority, Connection, DialError, Endpoint, Happening, Host, Inbox, Responder, SendError, ServeError,
 };
@@ -35,10 +36,27 @@ const DIAL: Duration = Duration::from_secs(1);
 /// Listens to everything the machine says for people and figures.
 pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send>;
 
-/// How the answer on a stream ended.
-type End = (StreamId, Outcome);
+/// Between two looks through the library that nobody asked for: titles may be
+/// replaced or deleted by hand.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How the answer on a stream ended, and what was granted if anything was.
+type End = (StreamId, Outcome, Option<Granted>);
+/// What a stream was granted for, and of which version of the title.
+type Granted = (StreamRequest, Hash);
+/// Waits for the word on a request that is held.
+type Held = oneshot::Receiver<Result<Granted, Refusal>>;
 /// How a dial ended.
 type Dialled = (SocketAddr, Result<(Connection, Inbox), DialError>);
+
+/// Whom to believe what.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    /// By whose signature promises hold.
+    pub(crate) authority: Authority,
+    /// Those that were taken back.
+    pub(crate) revocations: Arc<Revocations>,
+}
 
 /// Everything that is driven together.
 pub(crate) struct Driver {
@@ -49,12 +67,16 @@ pub(crate) struct Driver {
     links: BTreeMap<LinkId, Connection>,
     /// Requests that the machine is deciding about right now.
     asked: BTreeMap<StreamId, Responder>,
+    /// Requests that wait for their slot, by what they are told in the end.
+    held: BTreeMap<StreamId, oneshot::Sender<Result<Granted, Refusal>>>,
     endpoint: Endpoint,
-    authority: Authority,
+    trust: Trust,
     dial: mpsc::Sender<Dialled>,
     dialled: mpsc::Receiver<Dialled>,
     fetcher: Fetcher,
     copied: mpsc::Receiver<(TitleName, Layer)>,
+    /// Keeps what was withdrawn.
+    withdrawn: watch::Sender<Vec<TitleName>>,
     traffic: Traffic,
     news: News,
     questions: mpsc::Sender<(LinkId, Message)>,
@@ -71,13 +93,13 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(
         machine: Node,
-        (endpoint, authority): (Endpoint, Authority),
+        (endpoint, trust): (Endpoint, Trust),
         host: Host,
         store: Arc<Store>,
         drain: watch::Receiver<bool>,
         on_event: OnEvent,
     ) -> Self {
-        let (questions, found) = librarian::start(Arc::clone(&store));
+        let (questions, found) = librarian::start(Arc::clone(&store), Arc::clone(&trust.revocations));
         let (ended, ends) = mpsc::channel(ENDS);
         let (dial, dialled) = mpsc::channel(ENDS);
         let (done, copied) = mpsc::channel(ENDS);
@@ -85,11 +107,12 @@ impl Driver {
         Self {
             machine,
             endpoint,
-            authority,
+            trust,
             dial,
             dialled,
             fetcher,
             copied,
+            withdrawn: keep_withdrawn(store.library().path().to_owned()),
             traffic: Traffic::default(),
             news: News::default(),
             host,
@@ -97,6 +120,7 @@ impl Driver {
             disk: Arc::new(Semaphore::new(DISK_READS)),
             links: BTreeMap::new(),
             asked: BTreeMap::new(),
+            held: BTreeMap::new(),
             questions,
             found,
             ended,
@@ -112,6 +136,8 @@ impl Driver {
     /// Runs until the node has stopped.
     pub(crate) async fn run(mut self) {
         self.input(Input::Shelf(self.store.held()));
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.drained {
             let timeout = self.machine.poll_timeout();
             tokio::select! {
@@ -119,9 +145,14 @@ impl Driver {
                     Some(happening) => self.happen(happening),
                     None => return,
                 },
-                Some((stream, outcome)) = self.ends.recv() => {
+                Some((stream, outcome, granted)) = self.ends.recv() => {
+                    self.held.remove(&stream);
                     self.input(Input::Answered { stream, outcome });
+                    if let Some(granted) = granted.filter(|_| outcome == Outcome::Damaged) {
+                        self.damaged(granted);
+                    }
                 }
+                _ = look.tick() => self.look_through(),
                 Some(found) = self.found.recv() => {
                     self.input(Input::Shelf(found.held));
                     for (link, message) in found.questions {
@@ -146,7 +177,7 @@ impl Driver {
                 self.links.insert(link, connection);
                 self.input(Input::Linked { link, hello, here });
             }
-            Happening::Heard { link, message: message @ (Message::ListTitles | Message::Open(_)) } => {
+            Happening::Heard { link, message } if names_titles(&message) => {
                 if self.questions.try_send((link, message)).is_err() {
                     self.drop_link(link, "too many questions");
                 }
@@ -178,11 +209,16 @@ impl Driver {
         self.input(input);
     }
 
-    /// What a viewer's token says, if it is one of this cluster and still holds.
+    /// What a viewer's token says, if it is one of this cluster, still holds, and
+    /// was not taken back.
     fn claims(&self, open: &Open) -> Result<Claims, Refusal> {
         let Some(token) = &open.token else { return Ok(Claims::NONE) };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.authority.claims(token, now).map_err(|error| {
+        if self.trust.revocations.revokes(token) {
+            info!(viewer = %token.promise.viewer, "a token was taken back");
+            return Err(Refusal::Token);
+        }
+        self.trust.authority.claims(token, now).map_err(|error| {
             debug!(%error, "a token is not valid");
             Refusal::Token
         })
@@ -224,18 +260,27 @@ impl Driver {
         if connection_role == Role::Node {
             let length = protocol::frame::length(message);
             let kind = match message {
-                Message::Agent(AgentMessage::Signal) => &mut self.traffic.signals,
+                Message::Agent(
+                    AgentMessage::Signal | AgentMessage::Digest(_) | AgentMessage::Standings(_),
+                ) => &mut self.traffic.signals,
                 _ => &mut self.traffic.agents,
             };
             *kind = kind.saturating_add(length);
         }
     }
 
+    fn damaged(&mut self, (request, version): Granted) {
+        if let StreamRequest::Chunk(chunk) = request {
+            let (title, layer) = (chunk.id.title, chunk.id.layer);
+            self.input(Input::Damaged { title, layer, version });
+        }
+    }
+
     fn remove(&mut self, title: TitleName, layer: Layer) {
-        self.fetcher.cancel(&title, layer);
-        let (library, questions) = (self.store.library().clone(), self.questions.clone());
+        let remove = self.fetcher.remove(&title, layer);
+        let questions = self.questions.clone();
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = remove_layer(&library, &title, layer) {
+            if let Err(error) = remove() {
                 error!(%title, %layer, %error, "a layer was not deleted");
             }
             // As in `look_through`.
@@ -273,8 +318,10 @@ impl Driver {
         match output {
             Output::Send { link, message } => self.send(link, message),
             Output::Dial(door) => self.dial(door),
-            Output::Fetch { title, layer, from } => self.fetcher.fetch(title, layer, from),
+            Output::Fetch { title, layer, from, version } => self.fetcher.fetch(title, layer, from, version),
+            Output::Release { title, version } => self.store.release(&title, version),
             Output::Remove { title, layer } => self.remove(title, layer),
+            Output::Withdrawn { titles } => drop(self.withdrawn.send_replace(titles)),
             Output::TellStatus { link, mut status } => {
                 status.traffic = self.traffic;
                 status.events = self.news.lines(self.now());
@@ -285,15 +332,29 @@ impl Driver {
                     self.partings.spawn(async move { connection.part().await });
                 }
             }
-            Output::Grant { stream, request } => {
+            Output::Grant { stream, request, version, slot } => {
                 if let Some(responder) = self.asked.remove(&stream) {
-                    self.answer(stream, request, responder);
+                    if !slot {
+                        responder.go_last();
+                    }
+                    self.answer(stream, responder, Ok((request, version)));
+                } else {
+                    self.release(stream, Ok((request, version)));
+                }
+            }
+            Output::Hold { stream } => {
+                if let Some(responder) = self.asked.remove(&stream) {
+                    let (release, released) = oneshot::channel();
+                    self.held.insert(stream, release);
+                    self.answer(stream, responder, Err(released));
                 }
             }
             Output::Refuse { stream, why } => {
                 if let Some(responder) = self.asked.remove(&stream) {
                     // It has a deadline of its own, and nobody waits for it.
                     tokio::spawn(responder.refuse(why));
+                } else {
+                    self.release(stream, Err(why));
                 }
             }
             Output::Drained => self.drained = true,
@@ -307,16 +368,48 @@ impl Driver {
         }
     }
 
-    /// Answers a granted request in a task of its own.
-    fn answer(&self, stream: StreamId, request: StreamRequest, responder: Responder) {
+    /// Tells a request that is held what became of it.
+    fn release(&mut self, stream: StreamId, word: Result<Granted, Refusal>) {
+        if let Some(held) = self.held.remove(&stream) {
+            // Who hears it no more has just told how it ended.
+            let _ = held.send(word);
+        }
+    }
+
+    /// Answers a request in a task of its own: one that is granted, or one that is
+    /// held until it is.
+    fn answer(&self, stream: StreamId, responder: Responder, request: Result<Granted, Held>) {
         let (store, disk, ends) = (Arc::clone(&self.store), Arc::clone(&self.disk), self.ended.clone());
         tokio::spawn(async move {
-            let answering = answer(store, disk, request, responder);
+            let mut granted = request.as_ref().ok().cloned();
+            let answering = async {
+                let word = match request {
+                    Ok(request) => Some(Ok(request)),
+                    Err(held) => released(held, &responder).await,
+                };
+                match word {
+                    Some(Ok(request)) => {
+                        granted = Some(request.clone());
+                        answer(store, disk, request, responder).await
+                    }
+                    Some(Err(why)) => {
+                        // A peer that is gone need not hear it.
+                        let _ = responder.refuse(why).await;
+                        Outcome::GivenUp
+                    }
+                    None => Outcome::GivenUp,
+                }
+            };
             let outcome = timeout(PAYLOAD, answering).await.unwrap_or(Outcome::GivenUp);
             // If nobody hears it, the node has stopped.
-            let _ = ends.send((stream, outcome)).await;
+            let _ = ends.send((stream, outcome, granted)).await;
         });
     }
+}
+
+/// Whether the answer depends on what is in the library now.
+fn names_titles(message: &Message) -> bool {
+    matches!(message, Message::ListTitles | Message::Open(_) | Message::Publish { .. })
 }
 
 async fn wait_until(born: Instant, when: Option<Time>) {
@@ -326,13 +419,17 @@ async fn wait_until(born: Instant, when: Option<Time>) {
     }
 }
 
-async fn answer(
-    store: Arc<Store>,
-    disk: Arc<Semaphore>,
-    request: StreamRequest,
-    responder: Responder,
-) -> Outcome {
-    match fetch(store, &disk, request).await {
+/// What a request that is held is told; nothing if the peer wants no more of it,
+/// or the node has stopped.
+async fn released(held: Held, responder: &Responder) -> Option<Result<Granted, Refusal>> {
+    tokio::select! {
+        word = held => word.ok(),
+        () = responder.cancelled() => None,
+    }
+}
+
+async fn answer(store: Arc<Store>, disk: Arc<Semaphore>, granted: Granted, responder: Responder) -> Outcome {
+    match fetch(store, &disk, granted).await {
         Ok((bytes, hash)) => match send(responder, bytes, hash).await {
             Ok(bytes) => Outcome::Sent { bytes },
             Err(error) => {
@@ -352,13 +449,13 @@ async fn answer(
 async fn fetch(
     store: Arc<Store>,
     disk: &Semaphore,
-    request: StreamRequest,
+    (request, version): Granted,
 ) -> Result<(Bytes, Hash), Refusal> {
-    if let Some(found) = store.recent(&request) {
+    if let Some(found) = store.recent(&request, version) {
         return Ok(found);
     }
     let _turn = disk.acquire().await.map_err(|_| Refusal::Draining)?;
-    let read = tokio::task::spawn_blocking(move || store.read(&request)).await;
+    let read = tokio::task::spawn_blocking(move || store.read(&request, version)).await;
     read.unwrap_or(Err(Refusal::Damaged))
 }
 

@@ -9,12 +9,15 @@
 mod config;
 mod driver;
 mod fetcher;
+mod gate;
 mod librarian;
+mod memory;
 mod news;
 mod running;
+mod starts;
 mod store;
 
-pub use config::{ConfigError, DoorError, DoorName, LayerName, LevelName, NodeName, ServeConfig};
+pub use config::{ConfigError, DoorError, DoorName, LayerName, LevelName, NodeName, ServeConfig, Threshold};
 pub use running::{StartError, serve};
 pub use store::{Store, StoreError};
 pub use transport::{Ready, Running};

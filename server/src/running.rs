@@ -1,17 +1,19 @@
 //! Starting a node, and stopping it.
 
 use crate::config::{ConfigError, ServeConfig};
-use crate::driver::Driver;
+use crate::driver::{Driver, Trust};
 use crate::store::{Store, StoreError};
-use media::Time;
+use crate::{memory, starts};
 use media::library::Library;
-use protocol::node::{Event, Node};
+use media::{Time, TitleName};
+use protocol::node::{Event, Node, NodeConfig};
 use protocol::{Level, PeerId, Role};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::info;
+use transport::keys::revoked::Revocations;
 use transport::{
     Authority, Endpoint, EndpointConfig, EndpointError, Host, Identity, Keys, KeysError, Running,
 };
@@ -55,25 +57,27 @@ pub async fn serve(
         let config = config.clone();
         move || prepare(&config, peer)
     };
-    let (store, identity, authority) =
+    let (store, identity, authority, revocations, since, withdrawn) =
         tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let bind = config.listen;
     let member = EndpointConfig::member(Role::Node, &identity, authority.clone());
     let endpoint = Endpoint::open(&EndpointConfig { bind, ..member })?;
     let level = config.level;
     let node = Running::start(peer, endpoint.clone(), |address, ordered| {
-        let machine = Node::new(Time::ZERO, peer, config.node(address, since()), seed());
+        let config = NodeConfig { withdrawn, ..config.node(address, since) };
+        let machine = Node::new(Time::ZERO, peer, config, seed());
         let host = Host::start(endpoint.clone(), address);
         let (store, on_event) = (Arc::new(store), Box::new(on_event));
-        Driver::new(machine, (endpoint, authority), host, store, ordered, on_event).run()
+        let trust = Trust { authority, revocations: Arc::new(revocations) };
+        Driver::new(machine, (endpoint, trust), host, store, ordered, on_event).run()
     });
     let node = node.map_err(StartError::Address)?;
     info!(%peer, address = %node.address(), %level, "serving");
     Ok(node)
 }
 
-/// The time of the start: it tells this life of the node from its last one.
-fn since() -> u64 {
+/// The clock, in milliseconds of the Unix epoch.
+fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
@@ -83,8 +87,12 @@ fn seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// What a node has before anything listens, the number of its start, and what was
+/// withdrawn in earlier lives.
+type Prepared = (Store, Identity, Authority, Revocations, u64, Vec<TitleName>);
+
 /// What comes from disk before anything listens.
-fn prepare(config: &ServeConfig, peer: PeerId) -> Result<(Store, Identity, Authority), StartError> {
+fn prepare(config: &ServeConfig, peer: PeerId) -> Result<Prepared, StartError> {
     // Who is given layers by the network may begin with an empty folder.
     let library = match config.level.0 {
         Level::Origin => Library::open(&config.library),
@@ -94,5 +102,7 @@ fn prepare(config: &ServeConfig, peer: PeerId) -> Result<(Store, Identity, Autho
     let folder = config.keys.clone().map_or_else(Keys::default_folder, Ok)?;
     let identity = Identity::obtain(&folder, peer)?;
     let authority = Authority::load(&folder)?;
-    Ok((store, identity, authority))
+    let revocations = Revocations::load(authority.clone(), &folder)?;
+    let since = starts::next(&config.library, clock());
+    Ok((store, identity, authority, revocations, since, memory::withdrawn(&config.library)))
 }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use media::library::{Library, LibraryError, TitleFolder};
 use media::manifest::MANIFEST_FILE;
-use media::{ByteCount, ChunkId, Hash, Layer, Manifest, TitleName};
-use protocol::node::Held;
+use media::{BlockInfo, ByteCount, ChunkId, Hash, Layer, Manifest, Span, TitleName};
+use protocol::node::{ChunkLengths, Held};
 use protocol::{Refusal, StreamRequest};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -19,26 +19,36 @@ use tracing::{error, warn};
 
 /// The most folders of a library that are looked into.
 const MAX_TITLES: usize = protocol::message::MAX_TITLES;
+/// The most replaced titles that are kept open.
+const MAX_FORMER: usize = 64;
 
 /// Titles on disk, opened once and read by many.
 #[derive(Debug)]
 pub struct Store {
     library: Library,
     titles: RwLock<BTreeMap<TitleName, Arc<Title>>>,
+    /// Titles that were replaced, open until nobody watches them any more.
+    former: RwLock<BTreeMap<(TitleName, Hash), Arc<Title>>>,
     recent: Cache<ChunkId, (Hash, Bytes), ByLength>,
 }
+
+/// By name.
+type Titles = BTreeMap<TitleName, Arc<Title>>;
 
 /// One title, opened.
 #[derive(Debug)]
 struct Title {
     folder: TitleFolder,
     manifest_hash: Hash,
+    lengths: Arc<ChunkLengths>,
     stamp: Stamp,
+    /// Those of the layers' files, of which some are not here.
+    files: Vec<Option<Stamp>>,
     /// For each layer and block, whether the chunk was read once and was right.
     verified: Vec<Vec<AtomicBool>>,
 }
 
-/// What changes when a title is replaced by another of its name.
+/// What changes when a file is replaced by another of its name, or written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -72,7 +82,7 @@ impl Store {
         // The number of entries is only a hint: chunks of about 64 KiB.
         let entries = usize::try_from(cache_bytes / (64 * 1024)).unwrap_or(usize::MAX).clamp(16, 65_536);
         let recent = Cache::with_weighter(entries, cache_bytes, ByLength);
-        let store = Self { library, titles: RwLock::default(), recent };
+        let store = Self { library, titles: RwLock::default(), former: RwLock::default(), recent };
         store.refresh()?;
         Ok(store)
     }
@@ -87,24 +97,42 @@ impl Store {
         let entries = fs::read_dir(self.library.path()).map_err(unreadable)?;
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()).take(MAX_TITLES) {
             let Some(name) = title_name(&path) else { continue };
-            let Ok(stamp) = Stamp::of(&path) else { continue };
-            match known.get(&name).filter(|title| title.stamp == stamp) {
-                Some(title) => {
-                    found.insert(name, Arc::clone(title));
+            if let Some(title) = known.get(&name).filter(|title| title.is_unchanged(&path)) {
+                found.insert(name, Arc::clone(title));
+                continue;
+            }
+            let Ok(stamp) = Stamp::of(&path.join(MANIFEST_FILE)) else { continue };
+            match TitleFolder::open(&path) {
+                Ok(folder) => {
+                    found.insert(name, Arc::new(Title::new(folder, stamp)));
                 }
-                None => match TitleFolder::open(&path) {
-                    Ok(folder) => {
-                        found.insert(name, Arc::new(Title::new(folder, stamp)));
-                    }
-                    Err(error) => {
-                        let why = error.to_string();
-                        warn!(path = %path.display(), why, "a folder of the library is no title");
-                    }
-                },
+                Err(error) => {
+                    let why = error.to_string();
+                    warn!(path = %path.display(), why, "a folder of the library is no title");
+                }
             }
         }
+        self.keep_replaced(&known, &found);
         *self.titles.write().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())
+    }
+
+    /// What another version has taken the place of stays open: the system keeps
+    /// files that are open, whoever deletes them.
+    fn keep_replaced(&self, known: &Titles, found: &Titles) {
+        let mut former = self.former.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, old) in known {
+            let replaced = found.get(name).is_some_and(|new| new.manifest_hash != old.manifest_hash);
+            if replaced && former.len() < MAX_FORMER {
+                former.insert((name.clone(), old.manifest_hash), Arc::clone(old));
+            }
+        }
+    }
+
+    /// Nobody watches this version any more.
+    pub fn release(&self, title: &TitleName, version: Hash) {
+        let mut former = self.former.write().unwrap_or_else(PoisonError::into_inner);
+        former.remove(&(title.clone(), version));
     }
 
     /// The library on disk.
@@ -117,44 +145,47 @@ impl Store {
         self.titles().values().map(|title| title.held()).collect()
     }
 
-    /// What is asked for, with its hash, if it is in memory.
-    pub fn recent(&self, request: &StreamRequest) -> Option<(Bytes, Hash)> {
+    /// What is asked for of this version of a title, with its hash, if it is in
+    /// memory.
+    pub fn recent(&self, request: &StreamRequest, version: Hash) -> Option<(Bytes, Hash)> {
+        let title = self.version(request.title(), version)?;
         match request {
-            StreamRequest::Manifest(name) => {
-                let title = self.title(name)?;
-                Some((title.folder.manifest_bytes().clone(), title.manifest_hash))
-            }
+            StreamRequest::Manifest(_) => Some((title.folder.manifest_bytes().clone(), title.manifest_hash)),
             StreamRequest::Chunk(chunk) => {
                 let (hash, bytes) = self.recent.get(&chunk.id)?;
-                // A title may have been replaced since.
-                let current = self.title(&chunk.id.title)?;
-                let info = current.folder.manifest().chunk(chunk.id.block, chunk.id.layer)?;
+                // It may be that of another version.
+                let info = title.folder.manifest().chunk(chunk.id.block, chunk.id.layer)?;
                 (info.hash == hash).then_some((bytes, hash))
             }
         }
     }
 
-    /// What is asked for, with its hash. Blocks on the disk.
+    /// What is asked for of this version of a title, with its hash. Blocks on the
+    /// disk.
     ///
     /// # Errors
     /// The name of the refusal: above all [`Refusal::Damaged`].
-    pub fn read(&self, request: &StreamRequest) -> Result<(Bytes, Hash), Refusal> {
-        if let Some(found) = self.recent(request) {
+    pub fn read(&self, request: &StreamRequest, version: Hash) -> Result<(Bytes, Hash), Refusal> {
+        if let Some(found) = self.recent(request, version) {
             return Ok(found);
         }
         let StreamRequest::Chunk(chunk) = request else { return Err(Refusal::NoSuchTitle) };
-        let title = self.title(&chunk.id.title).ok_or(Refusal::NoSuchTitle)?;
+        let title = self.version(&chunk.id.title, version).ok_or(Refusal::NoSuchTitle)?;
         let (bytes, hash) = title.read(&chunk.id)?;
         self.recent.insert(chunk.id.clone(), (hash, bytes.clone()));
         Ok((bytes, hash))
     }
 
-    fn titles(&self) -> BTreeMap<TitleName, Arc<Title>> {
+    fn titles(&self) -> Titles {
         self.titles.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn title(&self, name: &TitleName) -> Option<Arc<Title>> {
-        self.titles.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    fn version(&self, name: &TitleName, version: Hash) -> Option<Arc<Title>> {
+        let titles = self.titles.read().unwrap_or_else(PoisonError::into_inner);
+        let now = titles.get(name).filter(|title| title.manifest_hash == version).cloned();
+        drop(titles);
+        let former = || self.former.read().unwrap_or_else(PoisonError::into_inner);
+        now.or_else(|| former().get(&(name.clone(), version)).cloned())
     }
 }
 
@@ -164,15 +195,19 @@ fn title_name(path: &Path) -> Option<TitleName> {
 }
 
 impl Stamp {
-    fn of(folder: &Path) -> io::Result<Self> {
-        let manifest = fs::metadata(folder.join(MANIFEST_FILE))?;
+    fn of(file: &Path) -> io::Result<Self> {
+        let file = fs::metadata(file)?;
         Ok(Self {
-            device: manifest.dev(),
-            inode: manifest.ino(),
-            length: manifest.len(),
-            modified: (manifest.mtime(), manifest.mtime_nsec()),
+            device: file.dev(),
+            inode: file.ino(),
+            length: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
         })
     }
+}
+
+fn stamps(manifest: &Manifest, folder: &Path) -> Vec<Option<Stamp>> {
+    manifest.layers.iter().map(|layer| Stamp::of(&folder.join(&layer.file)).ok()).collect()
 }
 
 /// What a layer takes on disk, but for its index.
@@ -183,13 +218,32 @@ fn size(manifest: &Manifest, layer: Layer) -> ByteCount {
     ByteCount(bytes.saturating_add(u64::try_from(init).unwrap_or(u64::MAX)))
 }
 
+/// How long each chunk is, in bytes and in time.
+fn lengths(manifest: &Manifest) -> ChunkLengths {
+    let ticks = |block: &BlockInfo| Span::from_ticks(block.duration, manifest.timescale);
+    let of = |layer: Layer| {
+        let chunks = manifest.blocks.iter().map(|block| block.chunks.get(layer.index()));
+        chunks.map(|chunk| ByteCount(chunk.map_or(0, |chunk| chunk.length))).collect()
+    };
+    let layers = Layer::first(manifest.top_quality().layers()).map(of).collect();
+    ChunkLengths::new(manifest.blocks.iter().map(ticks).collect(), layers)
+}
+
 impl Title {
     fn new(folder: TitleFolder, stamp: Stamp) -> Self {
-        let manifest = folder.manifest();
+        let manifest = Arc::clone(folder.manifest());
         let unread = || manifest.blocks.iter().map(|_| AtomicBool::new(false)).collect();
         let verified = manifest.layers.iter().map(|_| unread()).collect();
         let manifest_hash = Hash::of(folder.manifest_bytes());
-        Self { folder, manifest_hash, stamp, verified }
+        let files = stamps(&manifest, folder.path());
+        let lengths = Arc::new(lengths(&manifest));
+        Self { folder, manifest_hash, lengths, stamp, files, verified }
+    }
+
+    /// Whether all that lies there is what was opened.
+    fn is_unchanged(&self, path: &Path) -> bool {
+        Stamp::of(&path.join(MANIFEST_FILE)).is_ok_and(|stamp| stamp == self.stamp)
+            && stamps(self.folder.manifest(), path) == self.files
     }
 
     fn held(&self) -> Held {
@@ -200,6 +254,7 @@ impl Title {
             manifest_hash: self.manifest_hash,
             blocks: manifest.block_count(),
             layers: self.folder.layers().collect(),
+            lengths: Arc::clone(&self.lengths),
             sizes: Layer::first(manifest.top_quality().layers()).map(|layer| size(manifest, layer)).collect(),
         }
     }

@@ -3,7 +3,9 @@
 //! Each gives numbers, and [`Verdict`]s: one line for each claim with our
 //! value, the published one, and whether they agree.
 
+pub mod admission;
 pub mod continuity;
+pub mod cooperation;
 pub mod dedicated;
 pub mod detection;
 pub mod recovery;
@@ -16,6 +18,7 @@ pub mod tally;
 pub mod verdict;
 
 pub use continuity::{Outcome, Plan, Variant};
+pub use cooperation::{Piece, Study};
 pub use statistics::Estimate;
 pub use surface::{Grid, Job, Sample, Surface};
 pub use tally::{Continuity, FailureTally};

@@ -4,6 +4,10 @@
 //! Neighbours speak over their link. Any other two speak over the same network,
 //! so that a direct message takes the time of all links on the shortest way.
 
+mod pipe;
+
+pub use pipe::{Passage, Pipe, PipeShape};
+
 use crate::rng::Rng;
 use crate::topology::{SiteId, Topology};
 use media::Span;

@@ -88,6 +88,20 @@ impl<T> Queue<T> {
         self.places.iter().flatten()
     }
 
+    /// Forgets everything that is planned but what is `wanted`.
+    pub fn keep(&mut self, wanted: impl Fn(&T) -> bool) {
+        let Self { heap, places, vacant, .. } = self;
+        heap.retain(|Reverse((_, _, place))| {
+            let Some(what) = places.get_mut(*place) else { return false };
+            let keep = what.as_ref().is_some_and(&wanted);
+            if !keep {
+                *what = None;
+                vacant.push(*place);
+            }
+            keep
+        });
+    }
+
     /// Lets time pass in which nothing happens.
     pub fn set_forward(&mut self, to: Time) {
         let to = self.next_at().map_or(to, |next| next.min(to));
@@ -108,6 +122,18 @@ mod tests {
         let order: String = std::iter::from_fn(|| queue.take_until(Time::from_nanos(5))).collect();
         assert_eq!(order, "abcd");
         assert_eq!((queue.now(), queue.taken(), queue.len()), (Time::from_nanos(3), 4, 1));
+    }
+
+    #[test]
+    fn what_is_not_kept_never_happens_and_leaves_its_place() {
+        let mut queue = Queue::default();
+        for (at, what) in [(3, 'c'), (1, 'a'), (2, 'b')] {
+            queue.plan(Time::from_nanos(at), what);
+        }
+        queue.keep(|what| *what != 'b');
+        queue.plan(Time::from_nanos(2), 'd');
+        let order: String = std::iter::from_fn(|| queue.take_until(Time::from_nanos(5))).collect();
+        assert_eq!((order.as_str(), queue.taken(), queue.iter().count()), ("adc", 3, 0));
     }
 
     #[test]

@@ -20,13 +20,16 @@ use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::topology::{SiteId, Topology};
 use crate::workload::Arrival;
-use media::{ByteCount, Layer, Quality, Span, Time, TitleName};
+use media::{ByteCount, Hash, Layer, Quality, Span, Time, TitleName};
 use protocol::node::autonomy::{
     AgentMessage, Autonomy, AutonomyConfig, AutonomyEvent, AutonomyInput, LayerOrder, Level, PlacementOrder,
     UserId, ViewerNotice,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// The manifest of the one film there is.
+const FILM: Hash = Hash::from_bytes([1; 32]);
 
 /// What a world is made of, beside its topology.
 #[derive(Clone, Debug, PartialEq)]
@@ -287,9 +290,9 @@ impl World {
             .collect();
         for order in &layers {
             let (title, layer) = (title.clone(), order.layer);
-            self.input(origin, AutonomyInput::Stored { title, layer, size: order.size });
+            self.input(origin, AutonomyInput::Stored { title, layer, size: order.size, version: FILM });
         }
-        let order = PlacementOrder { title, layers: layers.into(), popularity: 1000, copies };
+        let order = PlacementOrder { title, layers: layers.into(), popularity: 1000, copies, version: FILM };
         self.input(origin, AutonomyInput::Publish(order));
     }
 
@@ -337,6 +340,14 @@ impl World {
         }
         self.queue.set_forward(limit);
         false
+    }
+
+    /// Lets so much time pass in which viewers hear what was said to them, and
+    /// nothing else happens: nodes stand still from here on. The last thing to do
+    /// with a fork of which only the viewers are still of interest.
+    pub fn hear_out(&mut self, span: Span) {
+        self.queue.keep(|happening| matches!(happening, Happening::Notice { .. }));
+        self.run(span);
     }
 
     /// Something goes wrong now.

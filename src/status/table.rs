@@ -1,7 +1,7 @@
 //! A node's status for people: a few lines for each thing it says.
 
 use media::{ByteCount, Span};
-use protocol::status::{NodeStatus, Traffic};
+use protocol::status::{Admission, NodeStatus, Traffic};
 use std::fmt::Write as _;
 
 /// The whole table, each line ended.
@@ -22,12 +22,35 @@ fn write(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
         "            vip {}, normal {}, vipdual {}, normaldual {}, enhancements {}, searching {}",
         slots.vip, slots.normal, slots.vip_dual, slots.normal_dual, slots.enhancements, slots.searching
     )?;
+    admission(text, &status.admission)?;
     writeln!(text, "sessions    {}", status.sessions)?;
     titles(text, status)?;
     neighbours(text, status)?;
     placements(text, status)?;
     traffic(text, &status.traffic)?;
     events(text, status)
+}
+
+fn admission(text: &mut String, admission: &Admission) -> std::fmt::Result {
+    let classes: Vec<String> = admission
+        .classes
+        .iter()
+        .map(|line| match line.threshold {
+            Some(threshold) => format!("{} {} of {threshold}", line.class, line.viewings),
+            None => format!("{} {}", line.class, line.viewings),
+        })
+        .collect();
+    if !classes.is_empty() {
+        writeln!(text, "watched     {}", classes.join(", "))?;
+    }
+    if let Some(rate) = admission.link_rate {
+        writeln!(text, "link        {} of {rate} to viewers", admission.to_viewers)?;
+    }
+    for (n, line) in admission.refused.iter().enumerate() {
+        let (head, reason) = (heading("refused", n), line.reason.name());
+        writeln!(text, "{head}{reason:<18} {:<10} {}", line.class, line.count)?;
+    }
+    Ok(())
 }
 
 fn titles(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
@@ -92,18 +115,18 @@ fn events(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 }
 
 /// The word before the first line of a list, and room before the others.
-fn heading(word: &str, line: usize) -> String {
+pub(super) fn heading(word: &str, line: usize) -> String {
     format!("{:<12}", if line == 0 { word } else { "" })
 }
 
 /// A part of a whole in hundredths of a per cent; of nothing there is no part.
-fn share(part: u64, whole: u64) -> String {
+pub(super) fn share(part: u64, whole: u64) -> String {
     let parts = u128::from(part).saturating_mul(10_000).checked_div(u128::from(whole));
     parts.map_or_else(|| "-".to_owned(), |parts| format!("{}.{:02} %", parts / 100, parts % 100))
 }
 
 /// A time in its two largest units.
-fn short(span: Span) -> String {
+pub(super) fn short(span: Span) -> String {
     let seconds = span.as_millis() / 1000;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     match seconds {
@@ -116,7 +139,7 @@ fn short(span: Span) -> String {
 }
 
 /// What another machine said, without what a terminal would obey.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 

@@ -69,6 +69,11 @@ pub fn small_title(folder: &Path, seconds: u64) -> TitleFolder {
 pub struct Dice(u64);
 
 impl Dice {
+    /// One that is always the same.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// One that begins anywhere, and says how to begin there again: by
     /// `LAMINA_SEED` and the name of the test.
     pub fn by_lot(test: &str) -> Self {

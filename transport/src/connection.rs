@@ -8,7 +8,7 @@ use crate::responder::PendingRequest;
 use crate::wire;
 use media::{Chunk, ChunkId, ChunkInfo};
 use protocol::frame::FrameError;
-use protocol::{ChunkRequest, Hello, Message, StreamRequest};
+use protocol::{ChunkRequest, Hello, Message, Refusal, StreamRequest};
 use quinn::{RecvStream, SendStream, VarInt};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -125,6 +125,13 @@ impl Connection {
         self.0.quic.stats().udp_rx.bytes
     }
 
+    /// Bytes of UDP payload that went to the peer so far and were not lost: what
+    /// its line has taken, or is taking right now.
+    pub fn taken_bytes(&self) -> u64 {
+        let stats = self.0.quic.stats();
+        stats.udp_tx.bytes.saturating_sub(stats.path.lost_bytes)
+    }
+
     /// Lets so many bytes of payloads be under way at once; never fewer than
     /// were allowed before. At most 8 MiB.
     pub fn widen(&self, bytes: u64) {
@@ -171,7 +178,13 @@ impl Connection {
         let deadline_ms = u32::try_from(within.as_millis()).unwrap_or(u32::MAX);
         let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms });
         let expect = Expect::Exactly { length: info.length, hash: info.hash };
-        let whole = async { self.open(&request, expect).await?.collect_unchecked().await };
+        let whole = async {
+            let reader = self.open(&request, expect).await?;
+            let trial = reader.is_trial();
+            let bytes = reader.collect_unchecked().await?;
+            // It came to see whether it can, and is not to be shown.
+            if trial { Err(RequestError::Refused(Refusal::Filtered)) } else { Ok(bytes) }
+        };
         let bytes = timeout(within, whole).await.unwrap_or(Err(RequestError::Timeout))?;
         Ok(Chunk::verify(id.clone(), bytes, info.length, &info.hash)?)
     }

@@ -4,7 +4,8 @@
 //! A folder of keys holds `ca.pem` (public: viewers need it), `ca.key`, and
 //! `peers/NAME.pem` with certificate and key of each peer in one file, so that
 //! the pair can never be torn. Certificates carry the DNS names `lamina` and
-//! `NAME.lamina`. Everything but `ca.pem` is readable by its owner only. A viewer
+//! `NAME.lamina`. `revoked` lists promises that were taken back. Everything but this
+//! list and `ca.pem` is readable by its owner only. A viewer
 //! who was promised something holds one more file, its [`ViewerKey`].
 
 use protocol::PeerId;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod files;
+pub mod revoked;
 pub mod token;
 mod viewer;
 

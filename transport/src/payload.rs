@@ -50,6 +50,7 @@ pub struct PayloadReader {
     stream: RecvStream,
     length: u64,
     hash: Hash,
+    trial: bool,
     got: u64,
     hasher: Hasher,
     /// Pieces are split from it, so that all of a payload lies in one place.
@@ -65,8 +66,9 @@ impl PayloadReader {
     ) -> Result<Self, RequestError> {
         let reply = wire::read::<StreamReply>(&mut stream).await?;
         pulse.beat();
-        let (length, hash) = match reply {
-            Some(StreamReply::Granted { length, hash }) => (length, hash),
+        let (length, hash, trial) = match reply {
+            Some(StreamReply::Granted { length, hash }) => (length, hash, false),
+            Some(StreamReply::Trial { length, hash }) => (length, hash, true),
             Some(StreamReply::Refused(why)) => return Err(RequestError::Refused(why)),
             None => return Err(RequestError::Reset),
         };
@@ -79,12 +81,17 @@ impl PayloadReader {
             Expect::AtMost(_) => usize::try_from(length).unwrap_or(TRUSTED_AHEAD).min(TRUSTED_AHEAD),
         };
         let buffer = BytesMut::with_capacity(ahead);
-        Ok(Self { stream, length, hash, got: 0, hasher: Hasher::new(), buffer, pulse })
+        Ok(Self { stream, length, hash, trial, got: 0, hasher: Hasher::new(), buffer, pulse })
     }
 
     /// The length announced.
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Whether it is a trial of the line, and not to be shown.
+    pub fn is_trial(&self) -> bool {
+        self.trial
     }
 
     /// The hash announced.

@@ -17,6 +17,9 @@ const LAST_STEP: i32 = (1 << DEADLINE_BITS) - 1;
 /// Classes run from 0 up to this one.
 const TOP_CLASS: u8 = 15;
 
+/// Everything that has a slot is 0 or more, and everything that has none less.
+const CLASSES: i32 = 16 << DEADLINE_BITS;
+
 /// The priority of a stream; a greater one is sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(i32);
@@ -34,6 +37,12 @@ impl Priority {
     /// as the time since the connection began.
     pub fn chunk(layer: Layer, due: Duration) -> Self {
         Self::new(TOP_CLASS.saturating_sub(1).saturating_sub(layer.0), due)
+    }
+
+    /// The same chunk for somebody who has no slot: after everything above, and
+    /// among such chunks in the same order.
+    pub fn chunk_without_slot(layer: Layer, due: Duration) -> Self {
+        Self(Self::chunk(layer, due).0 - CLASSES)
     }
 
     fn new(class: u8, due: Duration) -> Self {
@@ -62,6 +71,9 @@ mod tests {
             Priority::chunk(Layer::ENH1, Duration::ZERO),
             Priority::chunk(Layer::ENH2, Duration::ZERO),
             Priority::chunk(Layer::ENH2, Duration::MAX),
+            Priority::chunk(Layer(255), Duration::MAX),
+            Priority::chunk_without_slot(Layer::BASE, Duration::ZERO),
+            Priority::chunk_without_slot(Layer::ENH1, Duration::ZERO),
         ];
         assert!(order.is_sorted_by(|a, b| a > b), "{order:?}");
         assert_eq!(Priority::chunk(Layer(255), Duration::MAX).value(), 0);

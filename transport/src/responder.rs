@@ -39,16 +39,19 @@ impl PendingRequest {
             Err(_) => return Err(ServeError::Slow),
         };
         self.pulse.beat();
-        let priority = match &request {
-            StreamRequest::Manifest(_) => Priority::manifest(),
+        let (priority, without_slot) = match &request {
+            StreamRequest::Manifest(_) => (Priority::manifest(), Priority::manifest()),
             StreamRequest::Chunk(chunk) => {
                 let due = self.pulse.age() + Duration::from_millis(chunk.deadline_ms.into());
-                Priority::chunk(chunk.id.layer, due)
+                let layer = chunk.id.layer;
+                (Priority::chunk(layer, due), Priority::chunk_without_slot(layer, due))
             }
         };
         // It fails only if the peer stopped already, which the next write tells.
         let _ = self.send.set_priority(priority.value());
-        Ok((request, Responder { stream: Some(self.send), header: None, left: 0 }))
+        let responder =
+            Responder { stream: Some(self.send), without_slot, header: None, left: 0, trial: false };
+        Ok((request, responder))
     }
 }
 
@@ -57,20 +60,40 @@ impl PendingRequest {
 #[derive(Debug)]
 pub struct Responder {
     stream: Option<SendStream>,
+    without_slot: Priority,
     /// Waits for the first piece, to travel in the same packet.
     header: Option<Bytes>,
     left: u64,
+    trial: bool,
 }
 
 impl Responder {
+    /// What follows is a trial of the receiver's line, and not to be shown.
+    pub fn on_trial(&mut self) {
+        self.trial = true;
+    }
+
     /// Announces what follows.
     ///
     /// # Errors
     /// Only if it cannot be framed.
     pub fn grant(&mut self, length: u64, hash: Hash) -> Result<(), ServeError> {
-        self.header = Some(frame::encode(&StreamReply::Granted { length, hash }).map_err(LinkError::Frame)?);
+        let reply = if self.trial {
+            StreamReply::Trial { length, hash }
+        } else {
+            StreamReply::Granted { length, hash }
+        };
+        self.header = Some(frame::encode(&reply).map_err(LinkError::Frame)?);
         self.left = length;
         Ok(())
+    }
+
+    /// Sends after everything of this connection that has a slot.
+    pub fn go_last(&self) {
+        if let Some(stream) = &self.stream {
+            // As where the priority was set first.
+            let _ = stream.set_priority(self.without_slot.value());
+        }
     }
 
     /// Sends the next bytes of what was granted; waits while the receiver is
@@ -91,16 +114,34 @@ impl Responder {
         Ok(())
     }
 
+    /// Ends the payload, which must be complete, and waits until the receiver has
+    /// all of it.
+    ///
+    /// # Errors
+    /// The receiver wants no more of it, or is gone.
+    pub async fn deliver(mut self) -> Result<(), ServeError> {
+        let mut stream = self.end().await?;
+        stream.finish().map_err(|_| ServeError::Cancelled)?;
+        match stream.stopped().await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) | Err(_) => Err(ServeError::Cancelled),
+        }
+    }
+
     /// Ends the payload, which must be complete.
     pub async fn finish(mut self) -> Result<(), ServeError> {
+        let mut stream = self.end().await?;
+        stream.finish().map_err(|_| ServeError::Cancelled)
+    }
+
+    async fn end(&mut self) -> Result<SendStream, ServeError> {
         if self.header.is_some() {
             self.send(Bytes::new()).await?;
         }
         if self.left > 0 {
             return Err(ServeError::Length);
         }
-        let mut stream = self.stream.take().ok_or(ServeError::Cancelled)?;
-        stream.finish().map_err(|_| ServeError::Cancelled)
+        self.stream.take().ok_or(ServeError::Cancelled)
     }
 
     /// Says no. Nothing may have been sent before.

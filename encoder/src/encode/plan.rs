@@ -71,7 +71,7 @@ pub(super) fn title_name(options: &EncodeOptions) -> Result<TitleName, EncodeErr
     if let Some(title) = &options.title {
         return Ok(title.clone());
     }
-    let name = options.input.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = options.input.name();
     name.parse().map_err(|source| EncodeError::Name { name, source })
 }
 
@@ -159,6 +159,7 @@ fn manifest(
         duration: 0,
         color: color(film),
         pixel_aspect: Ratio { num: film.look.pixel_aspect.0, den: film.look.pixel_aspect.1 },
+        class: options.class,
         made: Made {
             by: concat!("lamina ", env!("CARGO_PKG_VERSION")).into(),
             preset: options.preset.name().into(),

@@ -1,23 +1,31 @@
 //! The final report.
 
-use super::plan::Plan;
-use crate::assemble::Finished;
 use crate::report::{EncodeReport, LayerReport, Measured, QualityReport, to_f64};
-use media::{Layer, Quality};
+use media::{Layer, Manifest, Quality};
+use std::path::Path;
 use std::time::Duration;
 
 /// What was done to make the title.
-pub(super) struct Work {
-    pub(super) measured: Measured,
+pub(crate) struct Work {
+    pub(crate) measured: Measured,
     /// Pictures encoded.
-    pub(super) pictures: u64,
-    pub(super) elapsed: Duration,
+    pub(crate) pictures: u64,
+    pub(crate) elapsed: Duration,
 }
 
-pub(super) fn report(plan: &Plan, finished: &Finished, work: &Work) -> EncodeReport {
+/// What was written: the manifest as far as it goes, where, and the bytes of sound.
+pub(crate) struct Made<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) folder: &'a Path,
+    pub(crate) audio_bytes: u64,
+}
+
+pub(crate) fn report(made: &Made<'_>, warnings: &[String], work: &Work) -> EncodeReport {
     let Work { measured, pictures, elapsed } = work;
-    let manifest = finished.title.manifest();
-    let seconds = manifest.span().as_secs_f64();
+    let manifest = made.manifest;
+    // The blocks of a part do not follow each other.
+    let ticks = manifest.blocks.iter().map(|block| block.duration).sum();
+    let seconds = manifest.at(ticks).as_secs_f64();
     let kbit_s = |bytes: u64| to_f64(bytes) * 8.0 / 1_000.0 / seconds.max(1e-9);
     let bytes = |layer: Layer| {
         manifest
@@ -47,7 +55,7 @@ pub(super) fn report(plan: &Plan, finished: &Finished, work: &Work) -> EncodeRep
     });
     EncodeReport {
         title: manifest.title.to_string(),
-        folder: finished.title.path().display().to_string(),
+        folder: made.folder.display().to_string(),
         width: manifest.width,
         height: manifest.height,
         blocks: manifest.block_count(),
@@ -59,10 +67,10 @@ pub(super) fn report(plan: &Plan, finished: &Finished, work: &Work) -> EncodeRep
         crf: f64::from(manifest.made.crf_centi) / 100.0,
         quantizers: manifest.made.quantizers.clone(),
         total_kbit_s: total,
-        audio_kbit_s: kbit_s(finished.audio_bytes),
+        audio_kbit_s: kbit_s(made.audio_bytes),
         layers: layers.collect(),
         qualities: qualities.collect(),
         measured_pictures: measured.pictures,
-        warnings: plan.warnings.clone(),
+        warnings: warnings.to_vec(),
     }
 }

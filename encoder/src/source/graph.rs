@@ -4,13 +4,14 @@ use super::RawInfo;
 use super::audio::AudioFormat;
 use super::link::{Heard, listen, lock};
 use super::tap::Tap;
+use super::tracks;
 use crate::drive::make;
 use crate::error::EncodeError;
+use crate::input::Input;
 use bytes::Bytes;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_video as gst_video;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one wait lasts before signs of trouble are looked for.
 const GLANCE: Duration = Duration::from_millis(20);
+/// How long nothing comes from a film that has failed.
+const LULL: Duration = Duration::from_secs(1);
 /// Samples that `avenc_aac` puts before the sound.
 const MADE_PRIMING: u32 = 1_024;
 
@@ -51,6 +54,8 @@ pub(super) struct Graph {
     quiet: Option<Instant>,
     /// When the film was last asked for something.
     asked: Instant,
+    /// Whether all that was decoded before a fault is wanted.
+    forgiving: bool,
     /// The format last seen, and what it says.
     seen: Option<(gst::Caps, RawInfo)>,
     /// The time that a picture without one gets.
@@ -69,20 +74,34 @@ pub(super) fn rate(info: &RawInfo) -> (u32, u32) {
     positive(fps.numer()).zip(positive(fps.denom())).unwrap_or((25, 1))
 }
 
+/// Decoders shall tell what they cannot decode instead of passing over it.
+fn strict(pipeline: &gst::Pipeline) {
+    pipeline.connect_deep_element_added(|_, _, element| {
+        let bound = element.find_property("max-errors");
+        if bound.is_some_and(|bound| bound.value_type() == gst::glib::Type::I32) {
+            element.set_property("max-errors", 0_i32);
+        }
+    });
+}
+
+/// Opens a film and waits until its streams are known.
+pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeError> {
+    let uri = film.uri()?;
+    // What comes through a pipe comes once, so that its sound cannot be looked at first.
+    let twice = !matches!(film, Input::Pipe);
+    let mut graph = Graph::start(&uri, twice)?;
+    if !graph.preroll(cancel)? {
+        // The sound is no AAC-LC as it stands: have it decoded and made anew.
+        drop(graph);
+        graph = Graph::start(&uri, false)?;
+        graph.preroll(cancel)?;
+    }
+    Ok(graph)
+}
+
 impl Graph {
     /// Starts decoding. With `pass_aac` compressed AAC is taken as it is.
-    pub(super) fn start(path: &Path, pass_aac: bool) -> Result<Self, EncodeError> {
-        let unreadable = |source| EncodeError::Unreadable { path: path.to_owned(), source };
-        let whole = path.canonicalize().map_err(unreadable)?;
-        let length = std::fs::File::open(&whole).and_then(|file| file.metadata()).map_err(unreadable)?;
-        if !length.is_file() {
-            return Err(unreadable(std::io::Error::other("it is no file")));
-        }
-        if length.len() == 0 {
-            return Err(EncodeError::NoFilm { why: "it is empty".into() });
-        }
-        let uri = gst::glib::filename_to_uri(&whole, None)
-            .map_err(|error| unreadable(std::io::Error::other(error.to_string())))?;
+    fn start(uri: &str, pass_aac: bool) -> Result<Self, EncodeError> {
         let decoder = make("uridecodebin")?;
         // Any memory is taken here; the elements behind ask for plain memory.
         let raw = |name: &str| gst::Structure::new_empty(name);
@@ -93,10 +112,11 @@ impl Graph {
             formats =
                 formats.structure(gst::Structure::builder("audio/mpeg").field("mpegversion", 4_i32).build());
         }
-        decoder.set_property("uri", uri.as_str());
+        decoder.set_property("uri", uri);
         decoder.set_property("caps", formats.build());
         decoder.set_property("expose-all-streams", false);
         let pipeline = gst::Pipeline::new();
+        strict(&pipeline);
         let failed = |why: &str| EncodeError::NoFilm { why: why.to_owned() };
         pipeline.add(&decoder).map_err(|_| failed("the pipeline cannot be built"))?;
         let bus = pipeline.bus().ok_or_else(|| failed("the pipeline cannot be watched"))?;
@@ -108,6 +128,7 @@ impl Graph {
             heard,
             quiet: None,
             asked: Instant::now(),
+            forgiving: false,
             seen: None,
             next_time: 0,
             made: false,
@@ -123,7 +144,7 @@ impl Graph {
     }
 
     /// Waits until all streams are known. False if the sound must be made anew.
-    pub(super) fn preroll(&mut self, cancel: &AtomicBool) -> Result<bool, EncodeError> {
+    fn preroll(&mut self, cancel: &AtomicBool) -> Result<bool, EncodeError> {
         loop {
             self.glance(cancel)?;
             if !lock(&self.heard).all_pads {
@@ -142,6 +163,9 @@ impl Graph {
             if self.video.is_none() {
                 self.check()?;
                 return Err(EncodeError::NoVideo);
+            }
+            for told in tracks::left_out(&self.pipeline) {
+                self.warn(&told);
             }
             let Some(audio) = &mut self.audio else { return Ok(true) };
             self.sound_caps = audio.caps(GLANCE);
@@ -186,6 +210,9 @@ impl Graph {
         let info = self.info(caps)?;
         let buffer = sample.buffer_owned().ok_or(EncodeError::Picture("an empty sample".into()))?;
         let time = said.unwrap_or(self.next_time);
+        if buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
+            return Err(self.broken("a picture is damaged".into()));
+        }
         let duration = buffer.duration().map(gst::ClockTime::nseconds);
         let nominal = gst::ClockTime::SECOND
             .mul_div_floor(u64::from(rate(&info).1), u64::from(rate(&info).0))
@@ -220,6 +247,21 @@ impl Graph {
     pub(super) fn length(&self) -> Option<media::Span> {
         let length = self.pipeline.query_duration::<gst::ClockTime>()?;
         Some(media::Span::from_nanos(length.nseconds()))
+    }
+
+    /// The same, where the container counts it and is not guessed at.
+    pub(super) fn stated_length(&self) -> Option<media::Span> {
+        let counted = tracks::counted(&self.pipeline)?;
+        // Matroska counts its length from nothing, and its times from the first one.
+        let shift = self.video.as_ref().map_or(0, Tap::shift);
+        let shift = if counted == tracks::MATROSKA { shift } else { 0 };
+        Some(self.length()?.saturating_sub(media::Span::from_nanos(shift)))
+    }
+
+    /// How far the film was read, by the clock that its length is told by.
+    pub(super) fn reached(&self) -> media::Span {
+        let taps = [&self.video, &self.audio].into_iter().flatten();
+        media::Span::from_nanos(taps.map(Tap::reached).max().unwrap_or(0))
     }
 
     /// Whether nothing has come for so long that nothing will.
@@ -262,7 +304,21 @@ impl Graph {
             return Ok(Pulled::End);
         }
         self.be_patient()?;
+        if self.quiet.is_some_and(|since| since.elapsed() > LULL) {
+            self.check()?;
+        }
         Ok(Pulled::Later)
+    }
+
+    /// From now on a fault is told only when nothing comes any more: what was
+    /// decoded before it is given out first, the same in every run.
+    pub(super) fn forgive(&mut self) {
+        self.forgiving = true;
+    }
+
+    /// The film breaks off after the last picture.
+    fn broken(&self, why: String) -> EncodeError {
+        EncodeError::Broken { why, at: media::Span::from_nanos(u64::try_from(self.next_time).unwrap_or(0)) }
     }
 
     fn be_patient(&mut self) -> Result<(), EncodeError> {
@@ -298,7 +354,7 @@ impl Graph {
         if cancel.load(Ordering::Relaxed) {
             return Err(EncodeError::Cancelled);
         }
-        self.check()
+        if self.forgiving { Ok(()) } else { self.check() }
     }
 
     /// Looks for what the pipeline says about its failure.
@@ -312,10 +368,7 @@ impl Graph {
         let why = error.error().to_string();
         match self.seen {
             // It breaks off later than at the first picture.
-            Some(_) => Err(EncodeError::Broken {
-                why,
-                at: media::Span::from_nanos(u64::try_from(self.next_time).unwrap_or(0)),
-            }),
+            Some(_) => Err(self.broken(why)),
             None => Err(EncodeError::NoFilm { why }),
         }
     }

@@ -15,11 +15,15 @@ pub(super) struct Tap {
     held: VecDeque<gst::Sample>,
     /// Whether the first sample was given out.
     flows: bool,
+    /// Where the samples pulled so far end in the film's own time, in nanoseconds.
+    reached: u64,
+    /// How much later than there the first sample is by its own time.
+    shift: u64,
 }
 
 impl Tap {
     pub(super) fn new(sink: AppSink) -> Self {
-        Self { sink, held: VecDeque::new(), flows: false }
+        Self { sink, held: VecDeque::new(), flows: false, reached: 0, shift: 0 }
     }
 
     /// Looks at the first samples; the format of the stream once it is known.
@@ -41,13 +45,27 @@ impl Tap {
         }
         let sample = self.held.pop_front()?;
         let time = if self.flows { running_time(&sample, &sample) } else { self.first_time(&sample) };
+        if !self.flows {
+            self.shift = shift(&sample).unwrap_or(0);
+        }
         self.flows = true;
+        self.reached = self.reached.max(end_in_film(&sample).unwrap_or(0));
         Some((sample, time))
+    }
+
+    /// Where the samples pulled so far end in the film's own time, in nanoseconds.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached
     }
 
     /// Whether nothing will come any more.
     pub(super) fn ended(&self) -> bool {
         self.held.is_empty() && self.sink.is_eos()
+    }
+
+    /// How much later than by the film's own time the first sample is by its own.
+    pub(super) fn shift(&self) -> u64 {
+        self.shift
     }
 
     fn fill(&mut self, count: usize, wait: Duration) {
@@ -75,4 +93,18 @@ impl Tap {
 fn running_time(by: &gst::Sample, of: &gst::Sample) -> Option<i64> {
     let segment = by.segment()?.downcast_ref::<gst::ClockTime>()?;
     signed_nanos(segment.to_running_time_full(of.buffer()?.pts()?)?)
+}
+
+/// Where a sample ends on the clock that the film's length is told by.
+fn end_in_film(sample: &gst::Sample) -> Option<u64> {
+    let segment = sample.segment()?.downcast_ref::<gst::ClockTime>()?;
+    let buffer = sample.buffer()?;
+    let start = segment.to_stream_time(buffer.pts()?)?.nseconds();
+    Some(start.saturating_add(buffer.duration().map_or(0, gst::ClockTime::nseconds)))
+}
+
+fn shift(sample: &gst::Sample) -> Option<u64> {
+    let segment = sample.segment()?.downcast_ref::<gst::ClockTime>()?;
+    let pts = sample.buffer()?.pts()?;
+    Some(pts.saturating_sub(segment.to_stream_time(pts)?).nseconds())
 }

@@ -20,6 +20,9 @@ pub enum BenchError {
     /// There is no such network to simulate.
     #[error(transparent)]
     Topology(#[from] ::sim::TopologyError),
+    /// This cannot be calculated.
+    #[error(transparent)]
+    Theory(#[from] ::sim::theory::TheoryError),
     /// A program ended with an error.
     #[error("`{program}` failed: {why}")]
     Program {

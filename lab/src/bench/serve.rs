@@ -5,8 +5,8 @@
 //! sides meet the same machine. The checksum, which the client leaves out here
 //! and a player does not, is measured apart.
 
-mod film;
-mod load;
+pub(super) mod film;
+pub(super) mod load;
 
 use crate::bench::stats::Median;
 use crate::bench::table::Table;
@@ -147,7 +147,7 @@ fn checksum(length: usize) -> f64 {
 
 /// A rate in Gbit/s.
 #[allow(clippy::cast_precision_loss, clippy::as_conversions, reason = "for people and figures")]
-fn gigabits(bytes: u64, over: Duration) -> f64 {
+pub(super) fn gigabits(bytes: u64, over: Duration) -> f64 {
     bytes as f64 * 8e-9 / over.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
@@ -161,7 +161,10 @@ impl fmt::Display for Report {
              loopback; {rounds} rounds in turns"
         )?;
         writeln!(f, "bare       quinn as it comes, the same sockets and certificates, one static payload")?;
-        writeln!(f, "node       library on disk, machine, transport; the client leaves out the checksum\n")?;
+        writeln!(
+            f,
+            "node       library on disk, machine, transport; the client leaves out the checksum\n           and slots are without bound, as nobody is paced by bare quinn either\n"
+        )?;
         let mut table = Table::new(&["served by", "Gbit/s", "interval", "over bare", "interval", "CPU s/GB"]);
         let interval =
             |it: &Median| format!("{:.2}..{:.2} ({:.0} %)", it.low, it.high, 100.0 * it.confidence);

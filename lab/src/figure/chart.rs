@@ -14,21 +14,21 @@ const COLOURS: [&str; 6] = ["#2a7de1", "#d64545", "#1c8a5a", "#c58b00", "#7b3fb5
 
 /// A curve: places, values, and half of their 95 % intervals.
 #[derive(Clone, Debug)]
-pub(super) struct Curve {
-    pub(super) name: String,
-    pub(super) points: Vec<(f64, f64, f64)>,
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64, f64)>,
 }
 
 /// What stands around a picture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words<'a> {
-    pub(super) title: &'a str,
-    pub(super) across: &'a str,
-    pub(super) up: &'a str,
+pub(crate) struct Words<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) across: &'a str,
+    pub(crate) up: &'a str,
 }
 
 /// Curves over one axis; the other one begins at `low`.
-pub(super) fn curves(words: Words<'_>, low: f64, curves: &[Curve]) -> String {
+pub(crate) fn curves(words: Words<'_>, low: f64, curves: &[Curve]) -> String {
     let points = || curves.iter().flat_map(|curve| curve.points.iter());
     let ends = |value: fn(&(f64, f64, f64)) -> f64| {
         let least = points().map(value).fold(f64::INFINITY, f64::min);

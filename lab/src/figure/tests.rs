@@ -37,3 +37,25 @@ fn a_point_of_the_surface_has_its_claims_its_csv_and_its_maps() {
     let again = draw(Figure::Continuity, options);
     assert_eq!(again, report, "whoever is done first, the figure is the same");
 }
+
+#[test]
+fn admission_has_all_its_tables_and_its_claims_hold() {
+    let report = draw(Figure::Admission, Options { seeds: Some(2), ..Options::default() });
+    let names: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
+    let expected = [
+        "admission-thresholds.csv",
+        "admission-thresholds.svg",
+        "admission-demand.csv",
+        "admission-demand.svg",
+        "admission-choice.csv",
+        "admission-simulated.csv",
+        "admission-copied-first.csv",
+        "admission-downgrade.csv",
+        "admission-redirection.csv",
+    ];
+    assert_eq!(names, expected);
+    assert!(report.files[0].text.contains("40.00,25,0.11207,0.11207,0.41480,94.443\n"));
+    // Of two runs the intervals say little; of the claims without them all hold.
+    let no: Vec<_> = report.claims.iter().filter(|claim| !claim.holds).collect();
+    assert!(no.iter().all(|claim| claim.claim.contains("intervals")), "{no:?}");
+}

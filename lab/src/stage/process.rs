@@ -65,7 +65,7 @@ impl NodeEvent {
 
 impl Process {
     /// A process that is not running yet; what it says goes to `log`.
-    pub(super) fn new(
+    pub(crate) fn new(
         peer: PeerId,
         program: &Path,
         arguments: Vec<OsString>,

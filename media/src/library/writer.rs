@@ -5,7 +5,7 @@ use crate::layer::Layer;
 use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::title::TitleName;
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +24,8 @@ pub struct TitleWriter {
     /// Each layer's file, if it is written, and the number of bytes in it.
     files: Vec<Option<(File, PathBuf, u64)>>,
     finished: bool,
+    /// Whether the folder is somebody else's to remove.
+    lent: bool,
 }
 
 impl TitleWriter {
@@ -41,6 +43,54 @@ impl TitleWriter {
         Self::create_some(library, title, replace, files, |_| true)
     }
 
+    /// Goes on in a folder that somebody else made and removes, with each layer's
+    /// file as far as it is stated; 0 for a new one.
+    ///
+    /// # Errors
+    /// As [`TitleWriter::create`].
+    pub fn take_up(
+        library: &Library,
+        title: TitleName,
+        replace: bool,
+        folder: PathBuf,
+        files: &[(String, u64)],
+    ) -> Result<Self, LibraryError> {
+        if !replace && library.contains(&title) {
+            return Err(LibraryError::Exists { title, library: library.path().to_owned() });
+        }
+        let mut opened = Vec::new();
+        for (file, length) in files {
+            let path = folder.join(file);
+            let open = File::options().write(true).create(true).truncate(false).open(&path);
+            let cut = open.and_then(|mut file| {
+                file.set_len(*length)?;
+                file.seek(SeekFrom::End(0))?;
+                Ok(file)
+            });
+            opened.push(Some((cut.map_err(LibraryError::io("write", &path))?, path, *length)));
+        }
+        let library = library.clone();
+        Ok(Self { library, title, replace, folder, files: opened, finished: false, lent: true })
+    }
+
+    /// Makes sure that everything is on the disk and gives the folder another
+    /// name, as a part of a title that others complete. A part of that name is
+    /// replaced.
+    pub fn finish_part(mut self, name: &str) -> Result<PathBuf, LibraryError> {
+        for (file, path, _) in self.files.iter().flatten() {
+            file.sync_all().map_err(LibraryError::io("write", path))?;
+        }
+        sync_folder(&self.folder)?;
+        let target = self.library.path().join(name);
+        if target.symlink_metadata().is_ok() {
+            remove(&target).map_err(LibraryError::io("replace", &target))?;
+        }
+        fs::rename(&self.folder, &target).map_err(LibraryError::io("write", &target))?;
+        self.finished = true;
+        sync_folder(self.library.path())?;
+        Ok(target)
+    }
+
     /// As [`TitleWriter::create`], with only those files that `wanted` picks by
     /// their layer's number.
     pub(super) fn create_some(
@@ -56,7 +106,8 @@ impl TitleWriter {
         let folder = hidden(library, &title, "new");
         fs::create_dir(&folder).map_err(LibraryError::io("make", &folder))?;
         let library = library.clone();
-        let mut writer = Self { library, title, replace, folder, files: Vec::new(), finished: false };
+        let mut writer =
+            Self { library, title, replace, folder, files: Vec::new(), finished: false, lent: false };
         for (number, file) in files.iter().enumerate() {
             let path = writer.folder.join(file);
             let make = || File::create_new(&path).map_err(LibraryError::io("make", &path));
@@ -156,7 +207,7 @@ impl TitleWriter {
 
 impl Drop for TitleWriter {
     fn drop(&mut self) {
-        if !self.finished {
+        if !self.finished && !self.lent {
             // A hidden folder that cannot be removed does no harm.
             let _ = fs::remove_dir_all(&self.folder);
         }

@@ -141,7 +141,7 @@ impl Manifest {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 pub(crate) mod tests {
     use crate::manifest::{Audio, BlockInfo, ChunkInfo, Color, LayerInfo, Made, Manifest, Ratio};
-    use crate::{Hash, Layer, Span};
+    use crate::{Hash, Layer, Span, TitleClass};
 
     /// Three blocks of a 321x241 film in three layers.
     pub(crate) fn small() -> Manifest {
@@ -176,6 +176,7 @@ pub(crate) mod tests {
             duration: 90_090,
             color: Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 },
             pixel_aspect: Ratio { num: 1, den: 1 },
+            class: TitleClass::Archived,
             made: Made {
                 by: "test".into(),
                 preset: "fast".into(),
@@ -244,9 +245,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_manifest_of_the_first_version_names_no_class_and_is_archived() {
+        let manifest = Manifest { version: 2, class: TitleClass::AdHoc, ..small() };
+        let bytes = manifest.to_bytes().unwrap();
+        assert_eq!(Manifest::parse(&bytes).unwrap().class, TitleClass::AdHoc);
+        let mut old: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        old["version"] = 1.into();
+        assert_eq!(Manifest::parse(old.to_string().as_bytes()).unwrap().class, TitleClass::Archived);
+        old.as_object_mut().unwrap().remove("class");
+        assert_eq!(Manifest::parse(old.to_string().as_bytes()).unwrap().class, TitleClass::Archived);
+    }
+
+    #[test]
     fn another_version_is_refused_before_anything_else_is_read() {
-        let error = Manifest::parse(br#"{"version": 2, "shape": "unknown"}"#).unwrap_err();
-        assert_eq!(error.to_string(), "the manifest has version 2, this program reads version 1");
+        let error = Manifest::parse(br#"{"version": 3, "shape": "unknown"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "the manifest has version 3, this program reads up to 2");
         assert!(Manifest::parse(b"no json").is_err());
     }
 }

@@ -6,7 +6,7 @@ use crate::opening::Granted;
 use media::Span;
 use protocol::message::Progress;
 use protocol::player::{Found, Input, SourceId};
-use protocol::{Message, NodeAddress, Open, Opened, Visit};
+use protocol::{Message, NodeAddress, Open, Opened, Role, Visit};
 use std::time::Duration;
 
 /// How long a door may take to greet, and then to find service.
@@ -23,7 +23,13 @@ impl Driver {
                 Some(Input::DeliveryStart { source, epoch })
             }
             Message::LayerAt { user, layer, node, epoch } if user == own => {
-                let node = node.and_then(|node| self.network.number(&node));
+                // The way by which we know who says so may not be its own word for it.
+                let own = |node: &NodeAddress| {
+                    self.network.table.get(source).is_some_and(|known| known.peer == Some(node.peer))
+                };
+                let itself = node.is_some_and(|node| own(&node));
+                let node =
+                    if itself { Some(source) } else { node.and_then(|node| self.network.number(&node)) };
                 Some(Input::LayerAt { from: source, layer, node, epoch })
             }
             // Whatever else it says is none of a viewer's business.
@@ -46,11 +52,22 @@ impl Driver {
         }
     }
 
+    /// A source has another version of the title. What it would still give by an
+    /// older connection ended when a newer one took its place there.
+    pub(super) fn leave_other(&mut self, source: SourceId) {
+        self.network.leave(source);
+        self.put(Input::OtherVersion { source });
+    }
+
     /// A door found service; the machine takes it, or it is left at once.
     pub(super) fn take_found(&mut self, door: SourceId, granted: Granted) {
         let same = granted.opened.manifest_hash == self.manifest_hash;
-        let Some(home) = self.network.number(&granted.node).filter(|_| same) else {
+        let home = self.network.number(&granted.node);
+        let Some(home) = home.filter(|_| same) else {
             tokio::spawn(farewell(granted.connection, granted.opened.session));
+            if let Some(source) = home {
+                self.leave_other(source);
+            }
             self.put(Input::NotFound { door });
             return;
         };
@@ -61,7 +78,11 @@ impl Driver {
         self.put(Input::Found(Found { sources, service }));
         if self.machine.home() == Some(home) && self.machine.epoch() == epoch {
             let round_trip = Span::from(granted.connection.rtt());
+            let is_proxy = granted.connection.peer().role == Role::Proxy;
             self.network.settle(home, granted);
+            if is_proxy {
+                self.put(Input::Filters { source: home });
+            }
             self.put(Input::Connected { source: home, round_trip });
         } else {
             tokio::spawn(farewell(granted.connection, granted.opened.session));
@@ -74,14 +95,16 @@ impl Network {
         self.table.number(Some(node.peer), node.address)
     }
 
-    pub(super) fn seek(&mut self, door: SourceId, progress: Progress) {
+    pub(super) fn seek(&mut self, door: SourceId, progress: Progress, former: [Option<SourceId>; 2]) {
         let Some(source) = self.table.get(door) else { return };
+        let named = |source: Option<SourceId>| self.table.get(source?)?.peer;
+        let former = former.into_iter().filter_map(named).collect();
         let call = Call {
             source: door,
             generation: 0,
             address: source.address,
             peer: source.peer,
-            open: Open { visit: Visit::Seek(progress), ..self.open.clone() },
+            open: Open { visit: Visit::Seek(progress), former, ..self.open.clone() },
             within: SEEK_PATIENCE,
         };
         self.seeking = Some(seek_anew(self.endpoint.clone(), call, self.sender.clone()));

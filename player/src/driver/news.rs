@@ -1,7 +1,7 @@
 //! What happens to the player: the network, the pipeline, the viewer, the time.
 
 use super::{Driver, End, SAMPLE_TICKS, STATUS_TICKS, at_most};
-use crate::link::{Link, News};
+use crate::link::{Link, News, farewell};
 use crate::options::{Command, PlayError, PlayerEvent};
 use crate::pipeline::{PipelineEvent, UserKey};
 use media::{ByteCount, Quality, Span};
@@ -21,6 +21,10 @@ impl Driver {
                 else {
                     return;
                 };
+                if opened.manifest_hash != self.manifest_hash {
+                    tokio::spawn(farewell(connection, opened.session));
+                    return self.leave_other(source);
+                }
                 let round_trip = Span::from(connection.rtt());
                 self.network.standing.insert(source, generation);
                 self.network.links.insert(source, Link::new(connection, opened.session, listener));

@@ -54,15 +54,15 @@ impl Driver {
             // Unsent, it is unanswered and counts against the source, as it should.
             Output::Probe { source, number } => self.network.say(source, Message::Probe(number)),
             Output::Leave { source } => self.network.leave(source),
-            Output::Report { source, position, buffer } => {
+            Output::Report { source, position, buffer, paused } => {
                 let user = self.network.open.user;
-                self.network.say(source, Message::Position { user, position, buffer });
+                self.network.say(source, Message::Position { user, position, buffer, paused });
             }
             Output::StillServed { source, epoch } => {
                 let user = self.network.open.user;
                 self.network.say(source, Message::StillServed { user, epoch });
             }
-            Output::Seek { door, progress } => self.network.seek(door, progress),
+            Output::Seek { door, progress, former } => self.network.seek(door, progress, former),
             Output::Request { request, source, block, layer, deadline } => {
                 self.fetch(request, source, block, layer, deadline);
             }
@@ -109,8 +109,8 @@ impl Driver {
         self.network.fetches.insert(request, stopper);
     }
 
-    fn feed(&mut self, block: u32, quality: Quality, serial: u64, key_only: bool) {
-        self.recorder.fed(serial, block, key_only);
+    fn feed(&mut self, block: u32, quality: Quality, serial: u64, key_only: Option<Span>) {
+        self.recorder.fed(serial, block, key_only.is_some());
         let chunks = self.shelf.take(block, quality);
         let Some((pipeline, chunks)) = self.pipeline.as_ref().zip(chunks) else {
             // The machine feeds only what arrived, and only what was wanted.
@@ -149,6 +149,9 @@ impl Driver {
             Event::Transition { block, cause, .. } => self.recorder.will_change(block, cause.to_string()),
             Event::Silent { source, .. } => {
                 self.tell(PlayerEvent::SourceSilent { at_ms, node: table.name(source) });
+            }
+            Event::OtherVersion { source } => {
+                tracing::warn!(node = table.name(source), "this node has another version of the title");
             }
             Event::SourceLost { source } => {
                 self.tell(PlayerEvent::SourceLost { at_ms, node: table.name(source) });

@@ -205,6 +205,7 @@ mod tests {
             duration: blocks * 2,
             color: Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 },
             pixel_aspect: Ratio { num: 1, den: 1 },
+            class: media::TitleClass::Archived,
             made: Made {
                 by: "test".into(),
                 preset: "fast".into(),

@@ -72,7 +72,7 @@ impl Feed {
         let slot = self.slot(feed, info, &base);
         self.schedule.push(slot);
         self.end = slot.end;
-        if feed.key_only {
+        if feed.key_only.is_some() {
             self.push_key(front, &slot, &base, feed.block)?;
         } else {
             self.push_enhancements(front, feed, &slot)?;
@@ -113,8 +113,8 @@ impl Feed {
         let title_start = self.manifest.at(info.start);
         let title_end = self.manifest.at(info.start.saturating_add(info.duration));
         let begin = self.begin_at.take().unwrap_or(Span::ZERO).as_nanos();
-        if feed.key_only {
-            let length = shown_for(title_end.saturating_sub(title_start), self.rate);
+        if let Some(way) = feed.key_only {
+            let length = shown_for(way, self.rate);
             let (start, end) = (self.end, self.end.saturating_add(length.as_nanos().max(1)));
             return Slot {
                 start,
@@ -224,9 +224,10 @@ impl Feed {
     }
 }
 
-/// How long a block's key picture is shown at a rate.
+/// How long a key picture that stands for `length` of the programme is shown at a
+/// rate.
 #[allow(clippy::as_conversions, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-#[allow(clippy::cast_precision_loss, reason = "blocks are seconds long, not weeks; rates are 1/16 to 16")]
+#[allow(clippy::cast_precision_loss, reason = "that is seconds, not weeks; rates are 1/16 to 16")]
 fn shown_for(length: Span, rate: f64) -> Span {
     Span::from_nanos((length.as_nanos() as f64 / rate.abs().clamp(1.0 / 16.0, 64.0)) as u64)
 }

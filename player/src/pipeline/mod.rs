@@ -66,8 +66,8 @@ pub struct BlockFeed {
     pub quality: Quality,
     /// One verified chunk for each layer of that quality, Base first.
     pub chunks: Vec<Bytes>,
-    /// Show only its first picture: trick play.
-    pub key_only: bool,
+    /// Show only its first picture, and for so much of the programme: trick play.
+    pub key_only: Option<Span>,
 }
 
 /// What a pipeline is made for.

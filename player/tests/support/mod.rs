@@ -84,7 +84,10 @@ impl<'a> Viewer<'a> {
             return;
         }
         let layers = (self.quality)(block);
-        let (quality, key_only) = (Quality(layers.max(1)), layers == 0);
+        let quality = Quality(layers.max(1));
+        let info = &self.title.manifest.blocks[self.next as usize];
+        let key_only = (layers == 0)
+            .then(|| self.title.manifest.at(info.duration).saturating_mul(self.step.unsigned_abs()));
         let chunks = self.title.chunks[self.next as usize][..usize::from(quality.layers())].to_vec();
         self.pipeline.feed(BlockFeed { serial: self.serial, block, quality, chunks, key_only }).unwrap();
         self.next += self.step;

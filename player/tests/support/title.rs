@@ -323,6 +323,7 @@ fn manifest(recipe: &Recipe, ladder: &Ladder, sound: Option<&(Vec<u8>, Vec<Vec<u
         duration: recipe.blocks * recipe.frames,
         color: Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 },
         pixel_aspect: Ratio { num: 1, den: 1 },
+        class: media::TitleClass::Archived,
         made: Made {
             by: "test".into(),
             preset: "fast".into(),

@@ -5,13 +5,21 @@ use crate::message::{
     ChunkRequest, Contact, Hello, LayerSources, NodeAddress, Open, Opened, PROTOCOL_VERSION, Progress,
     Refusal, Role, SessionId, Visit,
 };
-use crate::node::autonomy::agent::{AgentState, DiscoveryAgent, MAX_PATH, MAX_ROUTE, Note, Offer, Speaks};
+use crate::node::autonomy::agent::{
+    AgentState, DiscoveryAgent, MAX_PATH, MAX_ROUTE, Note, Offer, PlacementAgent, Speaks,
+};
+use crate::node::autonomy::ledger::Edition;
+use crate::node::autonomy::talk::PlacementAnswer;
 use crate::node::autonomy::{AgentMessage, DiscoveryKind, EntryKind, Level, SearchId, Sla, UserId};
+use crate::node::autonomy::{LayerOrder, PlacementOrder};
+use crate::proxy::cooperation::{ClientId, Counts, Server};
+use crate::proxy::{BlockRange, QualityRun, Query, Reply};
 use crate::status::{
-    EventLine, MAX_EVENTS, MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, Slots, TitleLine, Traffic,
+    Admission, CachedLine, ClientLine, EventLine, MAX_EVENTS, MAX_LINES, NeighbourLine, NodeStatus,
+    PlacementLine, ProxyCounts, ProxyStatus, ServerLine, Slots, TitleLine, Traffic,
 };
 use crate::token::{MAX_SIGNATURE_BYTES, Promise, SignedToken};
-use media::{ByteCount, ChunkId, Hash, Layer, Quality, Span, TitleSummary};
+use media::{BitRate, ByteCount, ChunkId, Hash, Layer, Quality, Span, TitleSummary};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -46,10 +54,11 @@ fn opened() -> Opened {
 }
 
 fn open(visit: Visit) -> Open {
+    let former = vec!["b1".parse().unwrap()];
     let promise = Promise { viewer: "v".parse().unwrap(), sla: Sla::Vip, top: Quality::GOLD, until: 8 };
     let token = Some(SignedToken { promise, signature: vec![1, 2] });
     let title = "film".parse().unwrap();
-    Open { request: 9, title, quality: Quality::SILVER, user: UserId(300), visit, token }
+    Open { request: 9, title, quality: Quality::SILVER, user: UserId(300), visit, token, former }
 }
 
 fn status() -> NodeStatus {
@@ -62,6 +71,7 @@ fn status() -> NodeStatus {
         draining: false,
         titles: vec![TitleLine { title: title.clone(), layers: vec![Layer::BASE], size: ByteCount(9) }],
         slots: Slots { capacity: 30, used: 1, ..Slots::default() },
+        admission: Admission::default(),
         sessions: 2,
         neighbours: vec![NeighbourLine {
             node: node("e1", 80),
@@ -76,6 +86,41 @@ fn status() -> NodeStatus {
     }
 }
 
+fn proxy_status() -> ProxyStatus {
+    let title: media::TitleName = "film".parse().unwrap();
+    let (delay, rate, peer) = (Span::from_nanos(3), BitRate(4), "p2".parse().unwrap());
+    let cached = CachedLine {
+        title: title.clone(),
+        clients: 1,
+        blocks: 2,
+        held: 3,
+        size: ByteCount(4),
+        marked_by: vec![peer],
+    };
+    let (client, wanted, acceptable) = (ClientId(7), Quality(2), Quality(1));
+    ProxyStatus {
+        peer: "p1".parse().unwrap(),
+        up: Span::from_nanos(1),
+        draining: false,
+        sessions: 2,
+        capacity: ByteCount(9),
+        used: ByteCount(8),
+        proxy: ProxyCounts { hits: 3, ..ProxyCounts::default() },
+        counts: Counts { hits: 1, ..Counts::default() },
+        servers: vec![ServerLine {
+            server: Server::Peer(peer),
+            lost: false,
+            delay,
+            rate,
+            open: 5,
+            offers: Some(6),
+        }],
+        titles: vec![cached],
+        clients: vec![ClientLine { client, title, position: Some(8), wanted, acceptable, delay, rate }],
+        events: Vec::new(),
+    }
+}
+
 fn summary() -> TitleSummary {
     TitleSummary {
         title: "film".parse().unwrap(),
@@ -84,6 +129,7 @@ fn summary() -> TitleSummary {
         height: 720,
         layers: 3,
         audio: true,
+        class: media::TitleClass::Archived,
     }
 }
 
@@ -107,7 +153,33 @@ fn agent() -> DiscoveryAgent {
     }
 }
 
-/// One of each kind, with the bytes it has had since version 1.
+/// A title and its last order, as nodes speak of it.
+fn about_a_title() -> Vec<(Message, String)> {
+    let title: media::TitleName = "film".parse().unwrap();
+    let (origin, version) = ("o".parse().unwrap(), Hash::from([7; 32]));
+    let seven = "07".repeat(32);
+    let layer = LayerOrder { layer: Layer::BASE, size: ByteCount(9), importance: 100 };
+    let order =
+        PlacementOrder { title: title.clone(), layers: [layer].into(), popularity: 5, copies: 2, version };
+    let agent = PlacementAgent { origin, serial: 3, order, withdraw: false, edition: 300 };
+    let placed = AgentMessage::Placed {
+        title: title.clone(),
+        layer: Layer::BASE,
+        answer: PlacementAnswer::Lost,
+        version,
+    };
+    let edition = Edition { title, origin, number: 300, version: None };
+    vec![
+        (
+            Message::Agent(AgentMessage::Placement(agent)),
+            format!("0a03016f030466696c6d010009640502{seven}00ac02"),
+        ),
+        (Message::Agent(placed), format!("0a040466696c6d0003{seven}")),
+        (Message::Agent(AgentMessage::Editions([edition].into())), "0a17010466696c6d016fac0200".into()),
+    ]
+}
+
+/// One of each kind, with the bytes it has had since this version.
 fn messages() -> Vec<(Message, String)> {
     let hello = Hello { version: PROTOCOL_VERSION, peer: "b-1".parse().unwrap(), role: Role::Node };
     let user = UserId(7);
@@ -116,11 +188,11 @@ fn messages() -> Vec<(Message, String)> {
     let refused = Message::Refused { request: 9, why: Refusal::Full };
     let seven = "07".repeat(32);
     vec![
-        (Message::Hello(hello), "000103622d3101".into()),
+        (Message::Hello(hello), "000303622d3101".into()),
         (Message::ListTitles, "01".into()),
-        (Message::Titles(vec![summary()]), "02010466696c6d05800ad0050301".into()),
-        (Message::Open(open(Visit::Seek(progress))), "03090466696c6d02ac020001010504010176010308020102".into()),
-        (Message::Open(Open { token: None, ..open(Visit::Attach) }), "03090466696c6d02ac020100".into()),
+        (Message::Titles(vec![summary()]), "02010466696c6d05800ad005030100".into()),
+        (Message::Open(open(Visit::Seek(progress))), "03090466696c6d02ac02000101050401017601030802010201026231".into()),
+        (Message::Open(Open { token: None, ..open(Visit::Attach) }), "03090466696c6d02ac02010001026231".into()),
         (
             Message::Opened(opened()),
             format!("04010203ac02{seven}010101026531007f0000015001026232007f000001510301026233007f00000152"),
@@ -137,7 +209,7 @@ fn messages() -> Vec<(Message, String)> {
             "0a160102623201".into(),
         ),
         (
-            Message::Agent(AgentMessage::Discovery(agent())),
+            Message::Agent(AgentMessage::Discovery(Box::new(agent()))),
             "0a0b02623107010466696c6d010262330101000002026231026531010406070101026232020309000101026232020309000101"
                 .into(),
         ),
@@ -160,7 +232,7 @@ fn messages() -> Vec<(Message, String)> {
         ),
         (Message::Elsewhere { request: 9, base: node("b2", 81), epoch: 1 }, "0f09026232007f0000015101".into()),
         (Message::LayerAt { user, layer: Layer::ENH1, node: Some(node("e1", 80)), epoch: 1 }, "10070101026531007f0000015001".into()),
-        (Message::Position { user, position: at(5), buffer: at(4) }, "11070504".into()),
+        (Message::Position { user, position: at(5), buffer: at(4), paused: true }, "1107050401".into()),
         (
             Message::Publish { request: 9, title: "film".parse().unwrap(), copies: 2, popularity: 1000 },
             "12090466696c6d02e807".into(),
@@ -168,14 +240,29 @@ fn messages() -> Vec<(Message, String)> {
         (Message::Unpublish { request: 9, title: "film".parse().unwrap() }, "13090466696c6d".into()),
         (Message::Done { request: 9 }, "1409".into()),
         (Message::AskStatus, "15".into()),
-        (Message::Status(Box::new(status())), "1602623100000100010466696c6d0100091e01000000000000000201026531007f000001500000020101026531010466696c6d01000102020506070103027b7d".into()),
+        (
+            Message::Query(Query { title: "film".parse().unwrap(), ranges: vec![BlockRange { first: 3, count: 20 }] }),
+            "180466696c6d010314".into(),
+        ),
+        (
+            Message::Reply(Reply {
+                title: "film".parse().unwrap(),
+                runs: vec![QualityRun { blocks: BlockRange { first: 3, count: 20 }, quality: Quality(2) }],
+            }),
+            "190466696c6d01031402".into(),
+        ),
+        (
+            Message::ProxyStatus(Box::new(proxy_status())),
+            "1a02703101000209080300000000000100000000000000000101027032000304050106010466696c6d010203040102703201070466696c6d01080201030400".into(),
+        ),
+        (Message::Status(Box::new(status())), "1602623100000100010466696c6d0100091e0100000000000000000000000201026531007f000001500000020101026531010466696c6d01000102020506070103027b7d".into()),
     ]
 }
 
 #[test]
 fn the_wire_does_not_change_unnoticed() {
     let mut changed = Vec::new();
-    for (message, bytes) in messages() {
+    for (message, bytes) in messages().into_iter().chain(about_a_title()) {
         let now = hex(&encode(&message).unwrap()[LENGTH_BYTES..]);
         if now != bytes {
             changed.push(format!("{message:?}: {bytes} has become {now}"));
@@ -230,7 +317,7 @@ fn an_agent_carries_no_more_than_it_may() {
     let long = DiscoveryAgent { path: vec!["b1".parse().unwrap(); MAX_PATH + 1].into(), ..agent() };
     let talkative = DiscoveryAgent { route: vec![agent().route[0]; MAX_ROUTE + 1].into(), ..agent() };
     for agent in [long, talkative] {
-        let message = Message::Agent(AgentMessage::Discovery(agent));
+        let message = Message::Agent(AgentMessage::Discovery(Box::new(agent)));
         assert_eq!(encode(&message), Err(FrameError::List));
         let body = postcard::to_stdvec(&message).unwrap();
         assert_eq!(decode::<Message>(&body), Err(FrameError::List));
@@ -240,13 +327,13 @@ fn an_agent_carries_no_more_than_it_may() {
         route: vec![agent().route[0]; MAX_ROUTE].into(),
         ..agent()
     };
-    round_trip(&Message::Agent(AgentMessage::Discovery(most)));
+    round_trip(&Message::Agent(AgentMessage::Discovery(Box::new(most))));
 }
 
 #[test]
 fn nothing_stands_behind_a_message_and_nobody_has_a_bad_name() {
     assert_eq!(decode::<Message>(&[9, 0, 0]), Err(FrameError::Leftover(2)));
-    assert_eq!(decode::<Message>(&[24]), Err(FrameError::Malformed));
+    assert_eq!(decode::<Message>(&[27]), Err(FrameError::Malformed));
     // A title that would be a path out of the library.
     assert_eq!(decode::<StreamRequest>(&[0, 2, b'.', b'.']), Err(FrameError::Malformed));
     // A list that claims a billion entries in six bytes.

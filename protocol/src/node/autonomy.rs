@@ -11,7 +11,9 @@ pub mod agent;
 pub mod board;
 pub mod config;
 mod discovery;
+mod holding;
 pub mod io;
+pub mod ledger;
 mod placement;
 mod quest;
 pub mod record;
@@ -33,10 +35,13 @@ pub use io::{
 };
 pub use talk::{AdmissionRefusal, AgentMessage};
 
+use crate::node::classes::Grants;
 use crate::peer::PeerId;
 use board::Board;
+use holding::Store;
+use ledger::Ledger;
 use media::{Layer, Span, Time, TitleName};
-use placement::{Pushes, Store};
+use placement::Pushes;
 use quest::Quest;
 use record::{Record, Records};
 use reservation::{Reservations, Row};
@@ -50,11 +55,15 @@ pub struct Autonomy {
     id: PeerId,
     level: Level,
     config: AutonomyConfig,
+    born: Time,
     now: Time,
     survival: Survival,
     records: Records,
     reservations: Reservations,
     streams: Streams,
+    grants: Grants,
+    /// Of which state of records and streams the grants were settled.
+    settled: (u64, u64),
     board: Board,
     walks: discovery::Walks,
     quests: BTreeMap<UserId, Quest>,
@@ -63,6 +72,7 @@ pub struct Autonomy {
     /// Backup nodes thought dead, and whom they had stood behind.
     former: BTreeSet<(PeerId, UserId)>,
     store: Store,
+    ledger: Ledger,
     pushes: Pushes,
     /// When layers that nobody could serve are looked for again.
     layers_again: Option<Time>,
@@ -82,17 +92,21 @@ impl Autonomy {
             id,
             level,
             config,
+            born: now,
             now,
             survival: Survival::new(now, config.signal_every, config.dead_after, bounds, seed),
             records: Records::default(),
             reservations: Reservations::default(),
             streams: Streams::default(),
+            grants: Grants::new(config.class_limits(), config.vip_exempt),
+            settled: (0, 0),
             board: Board::default(),
             walks: discovery::Walks::default(),
             quests: BTreeMap::new(),
             serial: count_from,
             former: BTreeSet::new(),
             store: Store::default(),
+            ledger: Ledger::default(),
             pushes: Pushes::counting_from(count_from),
             layers_again: None,
             left: false,
@@ -118,6 +132,7 @@ impl Autonomy {
             AutonomyInput::Joined => {
                 self.somebody_joined(now);
                 self.missing_layers_again(now);
+                self.look_again(now);
             }
             AutonomyInput::Restarted { peer } => self.restarted(now, peer),
             AutonomyInput::Leave => self.leave(now),
@@ -132,9 +147,34 @@ impl Autonomy {
             AutonomyInput::Depart { user } => self.end_user(user, StopWhy::Departed),
             AutonomyInput::Publish(order) => self.publish(now, order),
             AutonomyInput::Unpublish { title } => self.unpublish(&title),
-            AutonomyInput::Stored { title, layer, size } => self.layer_stored(title, layer, size),
+            AutonomyInput::Stored { title, layer, size, version } => {
+                self.layer_stored(title, layer, size, version);
+            }
+            AutonomyInput::Lost { title, layer } => self.copy_lost(title, layer),
+            AutonomyInput::Titles(titles) => self.grants.describe(titles),
             AutonomyInput::Timeout => self.timeout(now),
         }
+        self.settle_grants();
+    }
+
+    /// What deliveries have taken comes back when they are over.
+    fn settle_grants(&mut self) {
+        let state = (self.records.changes(), self.streams.changes());
+        if std::mem::replace(&mut self.settled, state) == state {
+            return;
+        }
+        let (records, streams) = (&self.records, &self.streams);
+        let served = |(user, layer): (UserId, Layer)| match layer {
+            Layer::BASE => records.get(user).is_some(),
+            above => streams.contains(user, above),
+        };
+        let users = records.iter().map(|record| (record.info.user, &record.info.title, record.info.sla));
+        self.grants.settle(served, users);
+    }
+
+    /// What deliveries have taken of what there is, and who was refused.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// Drain this to nothing after every input.
@@ -184,7 +224,7 @@ impl Autonomy {
         }
         if new {
             // Whoever begins anew hears at once who is dead.
-            self.send(peer, AgentMessage::Digest(self.survival.digest()));
+            self.send(peer, AgentMessage::Digest(self.digest()));
             self.holder_returned(now);
         }
     }
@@ -195,9 +235,11 @@ impl Autonomy {
             AgentMessage::FailureDetected(said) => self.hear_failure(now, from, said),
             AgentMessage::Returned(said) => self.hear_returned(now, from, said),
             AgentMessage::Placement(agent) => self.hear_placement(from, agent),
-            AgentMessage::Placed { title, layer, answer } => self.hear_placed(from, &title, layer, answer),
+            AgentMessage::Placed { title, layer, answer, version } => {
+                self.hear_placed(from, (&title, layer, version), answer);
+            }
             AgentMessage::Take { title, layer, .. } => self.hear_take(from, title, layer),
-            AgentMessage::Search(agent) => self.hear_search(now, from, agent),
+            AgentMessage::Search(agent) => self.hear_search(now, from, *agent),
             AgentMessage::Granted { user, layer, node, epoch } => {
                 self.hear_granted(now, from, (user, layer), node, epoch);
             }
@@ -210,7 +252,7 @@ impl Autonomy {
             AgentMessage::Cancel(search) => {
                 self.reservations.cancel(search);
             }
-            AgentMessage::Confirm { search, kind, info } => self.hear_confirm(now, from, search, kind, info),
+            AgentMessage::Confirm { search, kind, info } => self.hear_confirm(now, from, search, kind, *info),
             AgentMessage::Confirmed(search) => self.hear_confirmed(now, from, search),
             AgentMessage::Denied { search, why } => self.hear_denied(now, from, search, Some(why)),
             AgentMessage::Relocate { user, at_once } => self.hear_relocate(now, from, user, at_once),
@@ -220,6 +262,7 @@ impl Autonomy {
             AgentMessage::TookOver { user, epoch } => self.hear_took_over(user, epoch),
             AgentMessage::Digest(digest) => self.hear_digest(from, digest),
             AgentMessage::Standings(some) => self.hear_standings(now, from, &some),
+            AgentMessage::Editions(some) => self.hear_editions(from, &some),
         }
     }
 

@@ -4,7 +4,7 @@ use super::autonomy::{AutonomyConfig, Level};
 use super::mesh::Door;
 use crate::guests::GuestLimits;
 use crate::message::NodeAddress;
-use media::{Layer, Span};
+use media::{Layer, Span, TitleName};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The settings of a node.
@@ -26,9 +26,6 @@ pub struct NodeConfig {
     pub links: usize,
     /// Between two dials of one node. Default 500 ms.
     pub redial: Span,
-    /// After nodes joined or returned, when what was missing is looked for
-    /// again: by then they are linked. Default 2 s.
-    pub settle: Span,
     /// Between two dials of a neighbour that is thought dead, and may have started
     /// anew or only be cut off. Default 2 s.
     pub recall: Span,
@@ -40,6 +37,9 @@ pub struct NodeConfig {
     /// Whether an origin publishes every title that it holds, and with how many
     /// copies for each level; 0: whoever is willing. None: only by order.
     pub publish: Option<u16>,
+    /// Titles that were withdrawn by order in an earlier life of the node: it does
+    /// not publish them by itself.
+    pub withdrawn: Vec<TitleName>,
     /// How long a search for a node may take. Default 2 s.
     pub seek_wait: Span,
     /// How long a viewer whose Base node is found waits to hear of the nodes of
@@ -48,6 +48,23 @@ pub struct NodeConfig {
     /// A user of whom nothing was heard for so long, but who asks for chunks, is
     /// taken to be where it asks. Default 2 s.
     pub quiet: Span,
+    /// What a viewer may be sent of a layer, in hundredths of the layer's nominal
+    /// rate: that of its busiest stretch of `slot_burst`. Who asks for more waits.
+    /// 100 or more; 0: no bound. Default 150.
+    pub slot_rate: u64,
+    /// How much programme a viewer may be sent at once: the largest buffer of a
+    /// viewer. More than nothing, default 4 s.
+    pub slot_burst: Span,
+    /// Whether a viewer to whom some enhancements are refused for want of room may
+    /// begin with the layers below them. Default on.
+    pub downgrade: bool,
+    /// With how much of what it wants a viewer is content who has not begun to
+    /// watch, in hundredths: with q of Q layers if q is at least beta times Q
+    /// (Wakamiya et al.). 0 to 100, default 0: Base is enough.
+    pub beta: u8,
+    /// A viewer who has paused for so long gives its slot back, and is let in again
+    /// as one who has begun when it plays on. Default 60 s; nothing: never.
+    pub pause: Span,
     /// The rules of the network.
     pub autonomy: AutonomyConfig,
     /// The most titles that are listed. Default 1000, the most a message holds.
@@ -67,18 +84,28 @@ impl NodeConfig {
             neighbours: Vec::new(),
             links: if level == Level::BASE { 3 } else { 2 },
             redial: Span::from_millis(500),
-            settle: Span::from_secs(2),
             recall: Span::from_secs(2),
             guests: GuestLimits::default(),
             offer: None,
             publish: None,
+            withdrawn: Vec::new(),
             seek_wait: Span::from_secs(2),
             opening_wait: Span::from_millis(300),
             quiet: Span::from_secs(2),
+            slot_rate: 150,
+            slot_burst: Span::from_secs(4),
+            downgrade: true,
+            beta: 0,
+            pause: Span::from_secs(60),
             autonomy: AutonomyConfig::production(),
             max_titles: crate::message::MAX_TITLES,
             drain: Span::from_secs(5),
         }
+    }
+
+    /// Slots that may be in use at a time: one for each layer of every session.
+    pub(super) fn most_slots(&self) -> usize {
+        self.guests.sessions.saturating_mul(media::layer::MAX_LAYERS)
     }
 
     /// Whether the layer is given to others, if it is held.

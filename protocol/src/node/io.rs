@@ -8,7 +8,7 @@ use crate::message::{Contact, Hello, Message, NodeAddress, Open, Refusal, Role, 
 use crate::peer::PeerId;
 use crate::status::NodeStatus;
 use crate::token::Claims;
-use media::{Layer, Quality, Span, TitleName};
+use media::{Hash, Layer, Quality, Span, TitleName};
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -83,6 +83,15 @@ pub enum Input {
         /// How.
         outcome: Outcome,
     },
+    /// A stored copy of a layer turned out to be damaged.
+    Damaged {
+        /// The title.
+        title: TitleName,
+        /// The layer.
+        layer: Layer,
+        /// BLAKE3 of its manifest.
+        version: Hash,
+    },
     /// The order to stop.
     Drain,
     /// The time told by `poll_timeout` has come; harmless at any other time.
@@ -124,6 +133,17 @@ pub enum Output {
         stream: StreamId,
         /// What was asked for.
         request: StreamRequest,
+        /// Of the version of the title with this manifest (BLAKE3).
+        version: Hash,
+        /// Whether it has a slot; what has none is sent after all that has.
+        slot: bool,
+    },
+    /// Keep this stream: its viewer has used up its slot for now, and a grant or
+    /// a refusal follows. If the peer wants no more of it, say
+    /// [`Outcome::GivenUp`].
+    Hold {
+        /// The stream.
+        stream: StreamId,
     },
     /// Refuse what is asked for on this stream.
     Refuse {
@@ -135,7 +155,8 @@ pub enum Output {
     /// Dial a node; say [`Input::Reached`] or [`Input::Unreached`].
     Dial(Door),
     /// Copy a layer from another node until it is held, then say
-    /// [`Input::Shelf`].
+    /// [`Input::Shelf`]. Said again when the node is elsewhere or another version
+    /// is wanted: the last word counts.
     Fetch {
         /// The title.
         title: TitleName,
@@ -143,6 +164,23 @@ pub enum Output {
         layer: Layer,
         /// Who has it.
         from: NodeAddress,
+        /// BLAKE3 of the manifest.
+        version: Hash,
+    },
+    /// Nobody watches this version of a title any more, which was replaced.
+    Release {
+        /// The title.
+        title: TitleName,
+        /// BLAKE3 of its manifest.
+        version: Hash,
+    },
+    /// Keep for the node's next life what is withdrawn by order now: its
+    /// [`NodeConfig::withdrawn`].
+    ///
+    /// [`NodeConfig::withdrawn`]: super::NodeConfig::withdrawn
+    Withdrawn {
+        /// All of it.
+        titles: Vec<TitleName>,
     },
     /// Delete a layer, or stop to copy it; then say [`Input::Shelf`].
     Remove {
@@ -177,6 +215,8 @@ pub enum Event {
     Left { link: LinkId, sessions: usize },
     /// A session was opened; so many are open now.
     Opened { link: LinkId, session: SessionId, title: TitleName, quality: Quality, sessions: usize },
+    /// A viewer has paused for so long that others may have its slot.
+    SlotGivenBack { user: UserId },
     /// A session was refused.
     SessionRefused { link: LinkId, title: TitleName, why: Refusal },
     /// A viewer looks for nodes, beginning here.
@@ -197,12 +237,16 @@ pub enum Event {
     Unsaid { to: PeerId },
     /// A title is published.
     Published { title: TitleName, copies: u16 },
+    /// A published title was replaced in the library, and is spread anew.
+    Replaced { title: TitleName },
     /// A title is withdrawn.
     Unpublished { title: TitleName },
     /// A session was closed by its viewer.
     Closed { link: LinkId, session: SessionId },
     /// A request was refused.
     RequestRefused { link: LinkId, request: StreamRequest, why: Refusal },
+    /// A request was granted, but has to wait for its viewer's slot.
+    Paced { link: LinkId, stream: StreamId, request: StreamRequest },
     /// A payload was sent.
     Sent { link: LinkId, stream: StreamId, bytes: u64 },
     /// A payload was given up by the peer.

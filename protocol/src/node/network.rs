@@ -3,7 +3,7 @@
 
 use super::autonomy::{AgentMessage, AutonomyEvent, AutonomyInput, AutonomyOutput};
 use super::book::News;
-use super::{Drain, Event, Held, Node, Output};
+use super::{Drain, Event, Node, Output};
 use crate::guests::LinkId;
 use crate::message::{Contact, Hello, MAX_CONTACTS, Message, NodeAddress, Refusal};
 use crate::peer::PeerId;
@@ -23,18 +23,10 @@ impl Node {
         match output {
             AutonomyOutput::Send { to, message } => self.tell(now, to, Message::Agent(message)),
             AutonomyOutput::TellViewer { user, notice } => self.notice(now, user, notice),
-            AutonomyOutput::Fetch { title, layer, origin } => match self.book.address(origin) {
-                Some(from) => {
-                    self.leaving.remove(&(title.clone(), layer));
-                    self.event(Event::Copying { title: title.clone(), layer, from: origin });
-                    self.outputs.push_back(Output::Fetch { title, layer, from });
-                }
-                None => self.event(Event::Unsaid { to: origin }),
-            },
-            AutonomyOutput::Drop { title, layer } => {
-                self.leaving.insert((title.clone(), layer));
-                self.outputs.push_back(Output::Remove { title, layer });
+            AutonomyOutput::Fetch { title, layer, origin, version } => {
+                self.fetch(title, layer, origin, version);
             }
+            AutonomyOutput::Drop { title, layer } => self.drop_copy(title, layer),
             // Requests are granted by what the autonomous part knows of the user.
             AutonomyOutput::StartDelivery { .. } | AutonomyOutput::StopDelivery { .. } => {}
             AutonomyOutput::Event(event) => {
@@ -42,7 +34,6 @@ impl Node {
                     matches!(event, AutonomyEvent::BelievedDead { .. } | AutonomyEvent::BelievedAlive { .. });
                 self.event(Event::Network(event));
                 if moved {
-                    self.settle = Some(now + self.config.settle);
                     self.choose_neighbours(now);
                 }
             }
@@ -50,7 +41,7 @@ impl Node {
     }
 
     /// A message to a node, by the connection there is or by one that is made.
-    fn tell(&mut self, now: Time, to: PeerId, message: Message) {
+    pub(super) fn tell(&mut self, now: Time, to: PeerId, message: Message) {
         if let Some(link) = self.mesh.link(to) {
             return self.send(link, message);
         }
@@ -70,7 +61,14 @@ impl Node {
     }
 
     /// A message about agents came from a node.
-    pub(super) fn agent(&mut self, now: Time, from: PeerId, message: AgentMessage, travel: Span) {
+    pub(super) fn agent(&mut self, now: Time, from: PeerId, mut message: AgentMessage, travel: Span) {
+        // Where the search began the title may be unknown; who can serve Base has it.
+        if let AgentMessage::Search(agent) = &mut message
+            && agent.base.is_none()
+            && let Ok(held) = self.shelf.title(&agent.info.title)
+        {
+            agent.info.quality = agent.info.quality.min(held.top_quality());
+        }
         self.network(now, AutonomyInput::Heard { from, message, travel });
     }
 
@@ -153,8 +151,8 @@ impl Node {
         let peer = contact.node.peer;
         if news != News::Known {
             self.event(Event::Met { node: contact });
-            self.settle = Some(now + self.config.settle);
             self.network(now, AutonomyInput::Joined);
+            self.fetch_from_there(peer);
         }
         if news == News::Restarted {
             // Older connections are with its last life, and may seem to stand for
@@ -279,44 +277,11 @@ impl Node {
         if self.autonomy.poll_timeout().is_some_and(|due| due <= now) {
             self.network(now, AutonomyInput::Timeout);
         }
-        if self.settle.is_some_and(|at| at <= now) {
-            self.settle = None;
-            self.network(now, AutonomyInput::Joined);
-        }
         if self.recall.is_some_and(|at| at <= now) {
             self.call_the_lost(now);
         }
         for door in self.mesh.due(now) {
             self.outputs.push_back(Output::Dial(door));
         }
-    }
-
-    /// The library was looked through.
-    pub(super) fn shelve(&mut self, now: Time, held: Vec<Held>) {
-        self.shelf.replace(held, self.config.max_titles);
-        let (shelf, config) = (&self.shelf, &self.config);
-        self.leaving.retain(|(title, layer)| shelf.title(title).is_ok_and(|held| held.has(*layer)));
-        let mut fresh = Vec::new();
-        for held in shelf.all() {
-            let title = &held.summary.title;
-            let offered = held.layers.iter().filter(|layer| config.offers(**layer));
-            let new = offered.filter(|layer| {
-                !self.autonomy.stores(title, **layer) && !self.leaving.contains(&(title.clone(), **layer))
-            });
-            fresh.extend(new.map(|layer| (title.clone(), *layer, held.size(*layer))));
-        }
-        for (title, layer, size) in fresh {
-            let own = match self.config.level {
-                super::autonomy::Level::Origin => true,
-                super::autonomy::Level::Layer(of) => of == layer,
-            };
-            if own {
-                self.network(now, AutonomyInput::Stored { title, layer, size });
-            }
-        }
-        let shelf = &self.shelf;
-        self.withdrawn.retain(|title| shelf.title(title).is_ok());
-        self.publish_all(now);
-        self.choose_neighbours(now);
     }
 }

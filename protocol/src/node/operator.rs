@@ -5,8 +5,11 @@ use super::autonomy::{AutonomyInput, EntryKind, LayerOrder, Level, PlacementOrde
 use super::{Drain, Event, Node, Output};
 use crate::guests::LinkId;
 use crate::message::{Hello, Message, OPERATOR, Refusal, Role};
-use crate::status::{MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, Slots, TitleLine, Traffic};
-use media::{ByteCount, Layer, Time, TitleName};
+use crate::status::{
+    Admission, ClassLine, MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, RefusedLine, Slots, TitleLine,
+    Traffic,
+};
+use media::{BitRate, ByteCount, Layer, Time, TitleClass, TitleName};
 
 /// How much every layer matters to a node that weighs it.
 const IMPORTANCE: u16 = 100;
@@ -27,7 +30,9 @@ impl Node {
         match outcome {
             Ok(order) => {
                 self.send(link, Message::Done { request });
-                self.withdrawn.remove(title);
+                if self.withdrawn.remove(title) {
+                    self.keep_withdrawn();
+                }
                 self.event(Event::Published { title: title.clone(), copies });
                 self.network(now, AutonomyInput::Publish(order));
             }
@@ -51,7 +56,7 @@ impl Node {
         let held = self.shelf.title(title)?;
         let layer = |layer: Layer| LayerOrder { layer, size: held.size(layer), importance: IMPORTANCE };
         let layers = held.layers.iter().rev().copied().map(layer).collect();
-        Ok(PlacementOrder { title: title.clone(), layers, popularity, copies })
+        Ok(PlacementOrder { title: title.clone(), layers, popularity, copies, version: held.manifest_hash })
     }
 
     /// An origin that publishes by itself does so with every title it finds.
@@ -63,6 +68,20 @@ impl Node {
         for title in fresh.cloned().collect::<Vec<TitleName>>() {
             if let Ok(order) = self.order(&title, copies, POPULARITY) {
                 self.event(Event::Published { title, copies });
+                self.network(now, AutonomyInput::Publish(order));
+            }
+        }
+    }
+
+    /// A title that is published and was replaced in the library is spread anew.
+    pub(super) fn publish_replaced(&mut self, now: Time) {
+        let published = self.autonomy.published().filter_map(|(title, _, _)| self.autonomy.order(title));
+        let known =
+            published.map(|order| (order.title.clone(), order.copies, order.popularity, order.version));
+        for (title, copies, popularity, version) in known.collect::<Vec<_>>() {
+            let order = self.order(&title, copies, popularity).ok();
+            if let Some(order) = order.filter(|order| order.version != version) {
+                self.event(Event::Replaced { title });
                 self.network(now, AutonomyInput::Publish(order));
             }
         }
@@ -84,11 +103,18 @@ impl Node {
             Ok(()) => {
                 self.send(link, Message::Done { request });
                 self.withdrawn.insert(title.clone());
+                self.keep_withdrawn();
                 self.event(Event::Unpublished { title: title.clone() });
                 self.network(now, AutonomyInput::Unpublish { title: title.clone() });
             }
             Err(why) => self.send(link, Message::Refused { request, why }),
         }
+    }
+
+    /// What is withdrawn has changed, and counts after a restart too.
+    pub(super) fn keep_withdrawn(&mut self) {
+        let titles = self.withdrawn.iter().cloned().collect();
+        self.outputs.push_back(Output::Withdrawn { titles });
     }
 
     /// Members hear how the node stands.
@@ -98,6 +124,24 @@ impl Node {
         }
         let status = Box::new(self.status(now));
         self.outputs.push_back(Output::TellStatus { link, status });
+    }
+
+    fn admission(&self) -> Admission {
+        let admission = self.autonomy.grants().admission();
+        let (limits, used) = (admission.limits(), admission.used());
+        let bound = |value: u64| (value < u64::MAX).then_some(value);
+        let line = |class| ClassLine {
+            class,
+            viewings: used.viewings[class],
+            threshold: bound(limits.thresholds[class]),
+        };
+        let refused = admission.refusals().iter();
+        Admission {
+            classes: TitleClass::ALL.map(line).to_vec(),
+            to_viewers: used.to_viewers,
+            link_rate: bound(limits.to_viewers.0).map(BitRate),
+            refused: refused.map(|(class, reason, count)| RefusedLine { class, reason, count }).collect(),
+        }
     }
 
     fn status(&self, now: Time) -> NodeStatus {
@@ -142,6 +186,7 @@ impl Node {
             draining: self.drain != Drain::No,
             titles: titles.collect(),
             slots,
+            admission: self.admission(),
             sessions: small(self.guests.session_count()),
             neighbours: neighbours.collect(),
             dead: autonomy.believed_dead().take(MAX_LINES).collect(),

@@ -1,21 +1,43 @@
 //! The node and its viewers: who seeks, who attaches, what is granted to whom,
 //! and what the network wants a viewer to know.
 
-use super::autonomy::{AdmissionRefusal, AutonomyInput, Level, UserId, UserRequest, ViewerNotice};
+use super::autonomy::record::Record;
+use super::autonomy::{
+    AdmissionRefusal, AgentMessage, AutonomyInput, Level, UserId, UserRequest, ViewerNotice,
+};
 use super::viewers::{Opening, Viewer};
 use super::{Drain, Event, Node};
 use crate::guests::LinkId;
 use crate::message::{
-    LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Progress, Refusal, Role, SessionId, Visit,
+    LayerSources, MAX_FORMER, MAX_SOURCES, Message, NodeAddress, Open, Opened, Progress, Refusal, Role,
+    SessionId, Visit,
 };
 use crate::token::Claims;
 use media::{ChunkId, Layer, Quality, Span, Time};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The most nodes of one level that are named to a member that copies.
 const MAX_HOLDERS: usize = 8;
 /// How long a title of unknown length is taken to be.
 const UNKNOWN_LENGTH: Span = Span::from_secs(3600);
+
+/// What a viewer is told.
+const fn refusal(why: AdmissionRefusal) -> Refusal {
+    match why {
+        AdmissionRefusal::Threshold => Refusal::Threshold,
+        AdmissionRefusal::BottomLine => Refusal::BottomLine,
+        AdmissionRefusal::NothingToDisplace => Refusal::NothingToDisplace,
+        AdmissionRefusal::ViewerLink => Refusal::ViewerLink,
+        AdmissionRefusal::OriginLink => Refusal::OriginLink,
+        AdmissionRefusal::Storage => Refusal::Storage,
+        AdmissionRefusal::Full
+        | AdmissionRefusal::NotStored
+        | AdmissionRefusal::NoHeadroom
+        | AdmissionRefusal::Bound
+        | AdmissionRefusal::Dead
+        | AdmissionRefusal::NotBase => Refusal::Full,
+    }
+}
 
 impl Node {
     /// Somebody wants to open a title.
@@ -86,7 +108,10 @@ impl Node {
         due: Time,
     ) -> Result<(), Refusal> {
         let seeks = matches!(open.visit, Visit::Seek(_));
-        let opening = Opening { request: open.request, seeks, quality, refused: BTreeSet::new(), due };
+        let started = matches!(open.visit, Visit::Seek(progress) if progress.started);
+        let former = open.former.iter().copied().take(MAX_FORMER).filter(|_| seeks).collect();
+        let opening =
+            Opening { request: open.request, seeks, quality, former, refused: BTreeMap::new(), started, due };
         let viewer = Viewer::new(link, open.title.clone(), opening);
         let max = self.config.guests.sessions;
         if self.viewers.arrive(open.user, viewer, max) { Ok(()) } else { Err(Refusal::Full) }
@@ -128,6 +153,7 @@ impl Node {
         let layers = Layer::first(quality.layers());
         let sources = layers.map(|layer| self.holders(layer, here, held.has(layer))).collect();
         let session = self.guests.open(link, &open.title, quality)?;
+        self.guests.is_about(session, manifest_hash);
         let opened = Opened {
             request: open.request,
             session,
@@ -153,7 +179,7 @@ impl Node {
             Some(record) => {
                 let above = Layer::first(opening.quality.layers()).skip(1);
                 let known =
-                    |layer: Layer| record.layer_node(layer).is_some() || opening.refused.contains(&layer);
+                    |layer: Layer| record.layer_node(layer).is_some() || opening.refused.contains_key(&layer);
                 above.into_iter().all(known)
             }
             // Served elsewhere: who attached here learns nothing more from this node.
@@ -203,6 +229,9 @@ impl Node {
         let (manifest_length, manifest_hash) = (held.manifest_length, held.manifest_hash);
         let here = self.guests.link(link).ok_or(Refusal::Malformed)?.here;
         let record = self.autonomy.record(user);
+        if let Some(record) = record {
+            self.is_enough(opening, record)?;
+        }
         let sources = record.map_or_else(Vec::new, |record| {
             let node = |layer: Layer| match record.layer_node(layer) {
                 _ if layer == Layer::BASE => Some(NodeAddress { peer: self.id, address: here }),
@@ -218,7 +247,10 @@ impl Node {
         let epoch = record.map_or(0, |record| record.info.epoch);
         let doors = self.book.doors(MAX_SOURCES, |peer| !self.autonomy.thinks_dead(peer));
         let (request, quality) = (opening.request, opening.quality);
-        let session = self.guests.open(link, &title, quality)?;
+        // A proxy speaks for many on one connection.
+        let proxied = self.guests.link(link).is_some_and(|guest| guest.hello.role == Role::Proxy);
+        let session = self.guests.open_for(link, &title, quality, proxied.then_some(user))?;
+        self.guests.is_about(session, manifest_hash);
         Ok(Opened {
             request,
             session,
@@ -230,6 +262,21 @@ impl Node {
             epoch,
             doors,
         })
+    }
+
+    /// Whether a viewer who was refused layers is to be content with the others
+    /// (downgrade). Who has begun to watch always is: continuity goes first.
+    fn is_enough(&self, opening: &Opening, record: &Record) -> Result<(), Refusal> {
+        let Some((lowest, why)) = opening.refused.first_key_value() else { return Ok(()) };
+        let (granted, wanted) = (u64::from(lowest.0), u64::from(opening.quality.layers()));
+        // The user is content with q layers of Q if q is at least beta times Q.
+        let least = (wanted * u64::from(self.config.beta)).div_ceil(100).max(1);
+        let refused_for_want = !matches!(why, AdmissionRefusal::NotStored | AdmissionRefusal::Dead);
+        let less = granted < least || (!self.config.downgrade && refused_for_want);
+        if !opening.started && record.layer_node(*lowest).is_none() && less {
+            return Err(refusal(*why));
+        }
+        Ok(())
     }
 
     /// Requests that have waited long enough for all to be known.
@@ -255,6 +302,8 @@ impl Node {
                     self.send(link, Message::DeliveryStart { user, position, epoch });
                 }
                 self.event(Event::DeliveryStarted { user, epoch, told: link.is_some() });
+                // It may have asked here before, as of its standby.
+                self.slots.refill(user);
             }
             ViewerNotice::ServedBy { layer, node, epoch } => {
                 self.served_by(now, user, layer, node, epoch);
@@ -268,6 +317,9 @@ impl Node {
         let link = viewer.link;
         let request = viewer.opening.as_ref().map(|opening| opening.request);
         let here = node == self.id;
+        if layer == Layer::BASE {
+            self.tell_former(now, user, node, epoch);
+        }
         match request {
             Some(request) if layer == Layer::BASE && !here => {
                 if let Some(base) = self.book.address(node) {
@@ -292,57 +344,69 @@ impl Node {
         }
     }
 
+    /// Who served a viewer that has sought anew, or took over unnoticed by it,
+    /// hears that another node serves it, and need not wait for its lease.
+    fn tell_former(&mut self, now: Time, user: UserId, node: crate::PeerId, epoch: u64) {
+        let opening = self.viewers.opening_mut(user);
+        let former = opening.map_or_else(Vec::new, |opening| std::mem::take(&mut opening.former));
+        for to in former.into_iter().filter(|to| *to != node) {
+            let message = AgentMessage::TookOver { user, epoch };
+            if to == self.id {
+                self.agent(now, to, message, Span::ZERO);
+            } else {
+                self.tell(now, to, Message::Agent(message));
+            }
+        }
+    }
+
     fn not_served(&mut self, now: Time, user: UserId, layer: Layer, why: AdmissionRefusal) {
         let Some(viewer) = self.viewers.get(user) else { return };
         let (link, title) = (viewer.link, viewer.title.clone());
         let Some(request) = viewer.opening.as_ref().map(|opening| opening.request) else {
             let epoch = self.autonomy.record(user).map_or(0, |record| record.info.epoch);
-            if let Some(viewer) = self.viewers.get_mut(user) {
-                viewer.tell(layer, None);
+            // It is asked for again and again; what did not change is not said again.
+            if self.viewers.get_mut(user).is_some_and(|viewer| viewer.tell(layer, None)) {
+                self.send(link, Message::LayerAt { user, layer, node: None, epoch });
             }
-            return self.send(link, Message::LayerAt { user, layer, node: None, epoch });
+            return;
         };
         if layer > Layer::BASE {
             if let Some(opening) = self.viewers.opening_mut(user) {
-                opening.refused.insert(layer);
+                opening.refused.insert(layer, why);
             }
             return self.try_to_open(now, user);
         }
         let why = match why {
             // The last one asked may be none that could have it.
             AdmissionRefusal::NotStored if self.shelf.title(&title).is_err() => Refusal::NoSuchTitle,
-            AdmissionRefusal::NotStored
-            | AdmissionRefusal::Full
-            | AdmissionRefusal::BottomLine
-            | AdmissionRefusal::NothingToDisplace
-            | AdmissionRefusal::NoHeadroom
-            | AdmissionRefusal::Bound
-            | AdmissionRefusal::Dead
-            | AdmissionRefusal::NotBase => Refusal::Full,
+            why => refusal(why),
         };
         self.viewers.leave(user);
         self.send(link, Message::Refused { request, why });
         self.event(Event::SessionRefused { link, title, why });
     }
 
-    /// Whether the chunk is given to whoever asks by this connection.
+    /// Whether the chunk is given to whoever asks by this connection. What a proxy
+    /// asks for is for any of those it speaks for.
     pub(super) fn serves(&mut self, now: Time, link: LinkId, chunk: &ChunkId) -> Result<(), Refusal> {
-        let guest = self.guests.link(link).ok_or(Refusal::Malformed)?;
-        let member = matches!(guest.hello.role, Role::Node | Role::Proxy);
-        let Some(user) = self.viewers.user(link, &chunk.title) else {
+        let role = self.guests.link(link).ok_or(Refusal::Malformed)?.hello.role;
+        let member = matches!(role, Role::Node | Role::Proxy);
+        let mut users = self.viewers.users(link, &chunk.title);
+        let Some(first) = users.next() else {
             // A copy has a session and no user.
             return if member { Ok(()) } else { Err(Refusal::NoSession) };
         };
         if !self.config.offers(chunk.layer) {
             return Err(Refusal::LayerNotOffered);
         }
-        if !self.autonomy.serves(user, chunk.layer) {
+        let served = |user: &UserId| self.autonomy.serves(*user, chunk.layer);
+        let Some(user) = Some(first).into_iter().chain(users).find(served) else {
             return Err(Refusal::NotServing);
-        }
-        // Who asks lives, and is about there.
+        };
+        // Who asks lives, and is about there; a proxy tells it of each by itself.
         let quiet = self.config.quiet;
         let record = self.autonomy.record(user).filter(|record| record.heard + quiet <= now);
-        if record.is_some() && chunk.layer == Layer::BASE {
+        if record.is_some() && chunk.layer == Layer::BASE && role != Role::Proxy {
             let held = self.shelf.title(&chunk.title)?;
             let passed = held.summary.duration.as_nanos() / u64::from(held.blocks.max(1));
             let position = Span::from_nanos(passed.saturating_mul(chunk.block.into()));
@@ -351,11 +415,24 @@ impl Node {
         Ok(())
     }
 
-    pub(super) fn position(&mut self, now: Time, link: LinkId, user: UserId, position: Span, buffer: Span) {
-        if self.viewers.speaks(link, user) {
-            self.network(now, AutonomyInput::Position { user, position, buffer });
-        } else {
-            self.event(Event::Rejected { link, why: Refusal::NotServing });
+    /// A viewer says how it stands. Who has paused for long gives back what it
+    /// has; when it plays on it seeks anew, as one who has begun to watch.
+    pub(super) fn position(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        user: UserId,
+        (position, buffer): (Span, Span),
+        paused: bool,
+    ) {
+        let Some(viewer) = self.viewers.get_mut(user).filter(|viewer| viewer.link == link) else {
+            return self.event(Event::Rejected { link, why: Refusal::NotServing });
+        };
+        let long = viewer.stands_still(now, paused) >= self.config.pause;
+        self.network(now, AutonomyInput::Position { user, position, buffer });
+        if paused && long && self.config.pause > Span::ZERO && self.autonomy.record(user).is_some() {
+            self.event(Event::SlotGivenBack { user });
+            self.network(now, AutonomyInput::Depart { user });
         }
     }
 
@@ -370,10 +447,20 @@ impl Node {
 
     /// A viewer is done with a session.
     pub(super) fn close(&mut self, now: Time, link: LinkId, session: SessionId) {
-        let Some(title) = self.guests.title_of(link, session) else { return };
+        let Some((title, user)) =
+            self.guests.session(link, session).map(|session| (session.title.clone(), session.user))
+        else {
+            return;
+        };
+        let proxied = self.guests.link(link).is_some_and(|guest| guest.hello.role == Role::Proxy);
         self.guests.close(link, session);
         self.event(Event::Closed { link, session });
-        if let Some(user) = self.viewers.user(link, &title) {
+        let own = if proxied {
+            user.filter(|user| self.viewers.speaks(link, *user))
+        } else {
+            self.viewers.users(link, &title).next()
+        };
+        if let Some(user) = own {
             self.viewers.leave(user);
             self.network(now, AutonomyInput::Depart { user });
         }

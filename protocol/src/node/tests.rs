@@ -8,9 +8,13 @@
 )]
 
 mod chaos;
+mod classes;
+mod disk;
 mod failures;
 mod people;
 mod rig;
 mod shapes;
 mod single;
+mod slots;
+mod spread;
 mod stories;

@@ -1,11 +1,11 @@
 //! The viewers who are connected here, as users of the network: by which
 //! connection they can be told something, and who waits for an answer.
 
-use super::autonomy::UserId;
+use super::autonomy::{AdmissionRefusal, UserId};
 use crate::guests::LinkId;
 use crate::peer::PeerId;
-use media::{Layer, Quality, Time, TitleName};
-use std::collections::{BTreeMap, BTreeSet};
+use media::{Layer, Quality, Span, Time, TitleName};
+use std::collections::BTreeMap;
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
@@ -23,21 +23,28 @@ pub(super) struct Viewer {
     /// The answer it waits for.
     pub(super) opening: Option<Opening>,
     /// Who serves its enhancements, as far as it was told.
-    told: BTreeMap<Layer, PeerId>,
+    told: BTreeMap<Layer, Option<PeerId>>,
+    /// Since when it has paused.
+    paused: Option<Time>,
 }
 
 impl Viewer {
     pub(super) fn new(link: LinkId, title: TitleName, opening: Opening) -> Self {
-        Self { link, title, opening: Some(opening), told: BTreeMap::new() }
+        Self { link, title, opening: Some(opening), told: BTreeMap::new(), paused: None }
+    }
+
+    /// The viewer says whether it has paused. For how long by now.
+    pub(super) fn stands_still(&mut self, now: Time, paused: bool) -> Span {
+        if !paused {
+            self.paused = None;
+            return Span::ZERO;
+        }
+        now - *self.paused.get_or_insert(now)
     }
 
     /// The viewer is told who serves a layer. Whether that is news to it.
     pub(super) fn tell(&mut self, layer: Layer, node: Option<PeerId>) -> bool {
-        let before = match node {
-            Some(node) => self.told.insert(layer, node),
-            None => self.told.remove(&layer),
-        };
-        node.is_none() || before != node
+        self.told.insert(layer, node) != Some(node)
     }
 }
 
@@ -50,8 +57,12 @@ pub(super) struct Opening {
     pub(super) seeks: bool,
     /// The best quality that may be granted.
     pub(super) quality: Quality,
-    /// Layers that nobody can serve.
-    pub(super) refused: BTreeSet<Layer>,
+    /// Who may think that it serves the viewer.
+    pub(super) former: Vec<PeerId>,
+    /// Layers that nobody can serve, and why.
+    pub(super) refused: BTreeMap<Layer, AdmissionRefusal>,
+    /// Whether it has begun to watch.
+    pub(super) started: bool,
     /// When it is answered with what is known by then.
     pub(super) due: Time,
 }
@@ -99,10 +110,11 @@ impl Viewers {
         self.users.get(&user).is_some_and(|viewer| viewer.link == link)
     }
 
-    /// Who speaks by this connection about this title.
-    pub(super) fn user(&self, link: LinkId, title: &TitleName) -> Option<UserId> {
-        let of = |viewer: &Viewer| viewer.link == link && viewer.title == *title;
-        self.users.iter().find(|(_, viewer)| of(viewer)).map(|(user, _)| *user)
+    /// Who speaks by this connection about this title: one viewer, or all those
+    /// that a proxy speaks for.
+    pub(super) fn users(&self, link: LinkId, title: &TitleName) -> impl Iterator<Item = UserId> {
+        let of = move |viewer: &Viewer| viewer.link == link && viewer.title == *title;
+        self.users.iter().filter(move |(_, viewer)| of(viewer)).map(|(user, _)| *user)
     }
 
     /// A connection is over; who spoke by it.

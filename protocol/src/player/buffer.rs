@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) held: Option<Time>,
+    /// A proxy leaves it out of this block.
+    pub(crate) filtered: bool,
     /// Whether a request for it is open.
     pub(crate) open: bool,
     /// When it was first asked for.
@@ -57,6 +59,13 @@ impl Buffer {
     pub(crate) fn quality_of(&self, block: u32) -> Quality {
         let slots = self.blocks.get(&block).map_or(&[][..], Vec::as_slice);
         let count = slots.iter().take_while(|slot| slot.held.is_some()).count();
+        Quality(u8::try_from(count).unwrap_or(u8::MAX))
+    }
+
+    /// How many layers of a block have come, or will not.
+    pub(crate) fn settled(&self, block: u32) -> Quality {
+        let slots = self.blocks.get(&block).map_or(&[][..], Vec::as_slice);
+        let count = slots.iter().take_while(|slot| slot.held.is_some() || slot.filtered).count();
         Quality(u8::try_from(count).unwrap_or(u8::MAX))
     }
 

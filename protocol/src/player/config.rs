@@ -98,7 +98,9 @@ pub struct PlayerConfig {
     pub give_up_after: Span,
     /// Seeks that come faster than this are answered by the last of them: 100 ms.
     pub seek_gap: Span,
-    /// The most pictures a second of trick play; blocks are skipped above: 8.
+    /// The most pictures a second of trick play: 8. Blocks are skipped above, and
+    /// so that no more are asked for than in normal play: at n times the speed
+    /// each n-th.
     pub trick_pictures: u64,
     /// The fastest trick play: 16 times.
     pub fastest: i8,

@@ -72,6 +72,11 @@ pub enum Event {
         /// Which.
         source: SourceId,
     },
+    /// A source has another version of the title.
+    OtherVersion {
+        /// Which.
+        source: SourceId,
+    },
     /// A source can be asked, for the first time or again.
     SourceUp {
         /// Which.

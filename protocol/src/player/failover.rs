@@ -8,23 +8,15 @@
 use crate::player::config::PlayerConfig;
 use crate::player::io::SourceId;
 use crate::quality::RateMeter;
+use crate::service::Vigil;
 use media::{BitRate, ByteCount, Layer, Span, Time};
 use std::collections::BTreeMap;
 
 /// How many times longer silence is borne on a crowded line.
 const CROWDED: u64 = 3;
 
-/// Answers to older probes than this many tell nothing about the round trip.
-const REMEMBERED_PROBES: u64 = 50;
-
-/// Nobody is silent who was not asked this often.
-const LEAST_PROBES: u32 = 3;
-
 /// Fewer bytes at once than this are answers to probes, and not film.
 const PIECE: ByteCount = ByteCount(600);
-
-/// No longer round trip is believed, or patience would outlast the buffer.
-const LONGEST_ROUND_TRIP: Span = Span::from_secs(1);
 
 /// What the owner has to do about a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,36 +33,30 @@ pub(super) enum Link {
     Dialling,
     Up,
     Down,
+    /// It has another version of the title and is not dialled again.
+    Useless,
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is known of a source by itself")]
 pub(super) struct Source {
     pub(super) link: Link,
     pub(super) silent: bool,
     pub(super) draining: bool,
+    /// Whether it leaves out what the line does not carry.
+    pub(super) filters: bool,
     /// Whether it ever let us down; before that it is hoped for.
     pub(super) failed: bool,
     redial_at: Time,
-    heard: Time,
+    vigil: Vigil,
     /// When a piece of film last came from it.
     pub(super) delivered: Time,
-    round_trip: Span,
-    number: u32,
-    /// When the first and the last probe since it was heard were sent.
-    probes: Option<(Time, Time)>,
-    /// How many there were.
-    unanswered: u32,
-    /// When the last probe of all was sent.
-    probed: Time,
     rate: RateMeter,
     open: u32,
     refuses: Vec<Layer>,
     /// It last said that it does not serve this viewer, or not yet: until when
     /// it is not asked again.
     pub(super) stands_by: Option<Time>,
-    /// How many times longer than usual its silence is borne, because it may be
-    /// that of a line busy with others.
-    lenience: u64,
 }
 
 impl Source {
@@ -79,20 +65,15 @@ impl Source {
             link: Link::Idle,
             silent: false,
             draining: false,
+            filters: false,
             failed: false,
             redial_at: now,
-            heard: now,
+            vigil: Vigil::new(now, phase),
             delivered: now,
-            round_trip: Span::ZERO,
-            number: phase,
-            probes: None,
-            unanswered: 0,
-            probed: now,
             rate: RateMeter::new(now),
             open: 0,
             refuses: Vec::new(),
             stands_by: None,
-            lenience: 1,
         }
     }
 
@@ -106,26 +87,15 @@ impl Source {
 
     /// Sends a probe now and tells its number.
     pub(super) fn probe(&mut self, now: Time) -> u32 {
-        self.number = self.number.wrapping_add(1);
-        let first = self.probes.map_or(now, |(first, _)| first);
-        self.unanswered = if self.probes.is_some() { self.unanswered.saturating_add(1) } else { 1 };
-        self.probes = Some((first, now));
-        self.probed = now;
-        self.number
+        self.vigil.probe(now)
     }
 
     fn next_probe(&self, config: &PlayerConfig) -> Time {
-        self.probes.map_or(self.heard, |(_, last)| last) + config.probe_every
+        self.vigil.next_probe(config.probe_every)
     }
 
-    /// When it becomes silent if nothing is heard. The clock starts with the
-    /// first probe and counts only as far as more were sent, so that a viewer who
-    /// was asleep or short of processor time does not blame its sources, and it waits for two round trips on a long line and longer on a crowded
-    /// one, where the answer may stand in a queue.
     fn silence_at(&self, config: &PlayerConfig) -> Option<Time> {
-        let (first, _) = self.probes.filter(|_| self.unanswered >= LEAST_PROBES)?;
-        let patience = config.silent_after.saturating_mul(self.lenience).saturating_sub(config.probe_every);
-        Some(first + patience.max(self.round_trip.saturating_mul(2)))
+        self.vigil.silence_at(config.silent_after, config.probe_every)
     }
 }
 
@@ -171,13 +141,13 @@ impl Sources {
     }
 
     pub(crate) fn connected(&mut self, now: Time, id: SourceId, round_trip: Span) -> bool {
-        let Some(source) = self.known.get_mut(&id) else { return false };
+        let Some(source) = self.known.get_mut(&id).filter(|source| source.link != Link::Useless) else {
+            return false;
+        };
         source.link = Link::Up;
         source.silent = false;
         source.draining = false;
-        source.heard = now;
-        source.probes = None;
-        source.round_trip = round_trip;
+        source.vigil.connected(now, round_trip);
         source.refuses.clear();
         true
     }
@@ -187,10 +157,12 @@ impl Sources {
     pub(crate) fn lost(&mut self, now: Time, id: SourceId) -> bool {
         let Some(source) = self.known.get_mut(&id) else { return false };
         let was_up = source.usable();
-        source.link = Link::Down;
+        if source.link != Link::Useless {
+            source.link = Link::Down;
+        }
         source.failed = true;
         source.silent = false;
-        source.probes = None;
+        source.vigil.lost();
         if was_up {
             self.forget_rate(now);
         }
@@ -202,8 +174,7 @@ impl Sources {
         if source.link != Link::Up {
             return false;
         }
-        source.heard = now;
-        source.probes = None;
+        source.vigil.heard(now);
         if bytes >= PIECE {
             source.delivered = now;
         }
@@ -219,12 +190,7 @@ impl Sources {
     /// An answer to a probe; tells whether a silent source is back.
     pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32, config: &PlayerConfig) -> bool {
         if let Some(source) = self.known.get_mut(&id) {
-            // Probes go out at equal distances, so the number tells the time.
-            let since = u64::from(source.number.wrapping_sub(number));
-            if since <= REMEMBERED_PROBES {
-                let took = (now - source.probed) + config.probe_every.saturating_mul(since);
-                source.round_trip = took.min(LONGEST_ROUND_TRIP);
-            }
+            source.vigil.answered(now, number, config.probe_every);
         }
         self.heard(now, id, ByteCount(0))
     }
@@ -323,18 +289,19 @@ impl Sources {
     }
 
     pub(crate) fn heard_at(&self, id: SourceId) -> Time {
-        self.known.get(&id).map_or(Time::ZERO, |source| source.heard)
+        self.known.get(&id).map_or(Time::ZERO, |source| source.vigil.heard_at())
     }
 
     pub(crate) fn round_trip(&self, id: SourceId) -> Span {
-        self.known.get(&id).map_or(Span::ZERO, |source| source.round_trip)
+        self.known.get(&id).map_or(Span::ZERO, |source| source.vigil.round_trip())
     }
 
     /// Since when an open request at `id` may be doubled elsewhere.
     pub(crate) fn quiet_at(&self, id: SourceId, config: &PlayerConfig) -> Option<Time> {
         let source = self.known.get(&id)?;
-        source.probes?;
-        Some(source.heard + config.hedge_after.max(source.round_trip.saturating_mul(2)))
+        source.vigil.probed_since()?;
+        let patience = config.hedge_after.max(source.vigil.round_trip().saturating_mul(2));
+        Some(source.vigil.heard_at() + patience)
     }
 
     /// A request was opened at `id`, or one ended.
@@ -361,15 +328,15 @@ impl Sources {
 
     /// Sources that leave a probe unanswered, and since when.
     pub(crate) fn probed(&self) -> Vec<(SourceId, Time)> {
-        let probed = |(id, source): (&SourceId, &Source)| Some((*id, source.probes?.0));
+        let probed = |(id, source): (&SourceId, &Source)| Some((*id, source.vigil.probed_since()?));
         self.known.iter().filter_map(probed).collect()
     }
 
-    /// Whether a source's answer may stand in a queue behind what others send.
-    pub(crate) fn set_crowded(&mut self, id: SourceId, crowded: bool) {
-        if let Some(source) = self.known.get_mut(&id) {
-            source.lenience = if crowded { CROWDED } else { 1 };
-        }
+    /// Whether a source's answer may stand in a queue behind what others send;
+    /// tells whether that is news.
+    pub(crate) fn set_crowded(&mut self, id: SourceId, crowded: bool) -> bool {
+        let lenience = if crowded { CROWDED } else { 1 };
+        self.known.get_mut(&id).is_some_and(|source| source.vigil.set_lenience(lenience))
     }
 
     /// The rate of everything that comes, while something is asked for.
@@ -412,7 +379,7 @@ impl Sources {
                     source.silent = true;
                     source.failed = true;
                     source.redial_at = now;
-                    actions.push(SourceAction::Silent(*id, source.heard));
+                    actions.push(SourceAction::Silent(*id, source.vigil.heard_at()));
                 }
                 if source.next_probe(config) <= now {
                     actions.push(SourceAction::Probe(*id, source.probe(now)));
@@ -420,7 +387,7 @@ impl Sources {
             }
             let dialable = match source.link {
                 Link::Idle | Link::Down => true,
-                Link::Dialling => false,
+                Link::Dialling | Link::Useless => false,
                 Link::Up => source.silent,
             };
             if dialable && source.redial_at <= now && wanted.contains(id) {
@@ -444,7 +411,7 @@ impl Sources {
             let dial = Some(source.redial_at).filter(|_| wanted.contains(id));
             match source.link {
                 Link::Idle | Link::Down => dial,
-                Link::Dialling => None,
+                Link::Dialling | Link::Useless => None,
                 Link::Up if source.silent => earliest(dial, Some(source.next_probe(config))),
                 Link::Up => earliest(Some(source.next_probe(config)), source.silence_at(config)),
             }

@@ -3,7 +3,7 @@
 
 use crate::player::Player;
 use crate::player::event::Event;
-use crate::player::io::Output;
+use crate::player::io::{GiveUp, Output};
 use crate::quality::Cause;
 use media::{Layer, Quality, Span, Time};
 
@@ -31,7 +31,8 @@ impl Player {
         for id in self.requests.picked(|request| request.block == block) {
             self.cancel(now, id);
         }
-        self.emit(Output::Feed { block, quality, serial, key_only: trick });
+        let key_only = self.way_of_key(block);
+        self.emit(Output::Feed { block, quality, serial, key_only });
         self.emit(Output::Evict { block });
         self.buffer.forget(block);
         if !trick {
@@ -39,6 +40,12 @@ impl Player {
         }
         self.fed(now, block, quality);
         true
+    }
+
+    /// In trick play, for how much of the programme a block's key picture stands.
+    fn way_of_key(&self, block: u32) -> Option<Span> {
+        let playback = self.playback.as_ref().filter(|playback| playback.is_trick())?;
+        Some(playback.way_to_next(self.session.as_ref()?, block, &self.config))
     }
 
     /// Moves the cursor and lets the clock run after a first block.
@@ -70,7 +77,7 @@ impl Player {
         if self.waits_for_base(block) {
             return false;
         }
-        self.buffer.quality_of(block) >= self.stepper.wanted()
+        self.buffer.settled(block) >= self.stepper.wanted()
             || self.due_at(block).is_some_and(|when| when <= now)
     }
 
@@ -122,13 +129,20 @@ impl Player {
         if starting {
             // A short wait says little about a link; what came meanwhile says more.
             let carried = self.carried(block).max(held);
-            self.stepper.drop_to(now, carried);
+            self.step_down(now, carried);
             return;
         }
         let duration = self.session.as_ref().map_or(Span::ZERO, |session| session.duration(block));
         // A layer just come back into reach gets two blocks of time to settle.
         if now - self.target_since >= duration.saturating_mul(2) {
-            self.stepper.drop_to(now, held);
+            self.step_down(now, held);
+        }
+    }
+
+    /// The rate carries no more, unless it is a proxy that decides about it.
+    pub(super) fn step_down(&mut self, now: Time, quality: Quality) {
+        if !self.sources.is_filtered() {
+            self.stepper.drop_to(now, quality);
         }
     }
 
@@ -188,7 +202,7 @@ impl Player {
         if fair && self.sources.busy_time() >= self.config.start_patience {
             let carried = self.carried(block);
             if carried < self.stepper.target() {
-                self.stepper.drop_to(now, carried);
+                self.step_down(now, carried);
                 if let Some(playback) = &mut self.playback {
                     playback.least_base = self.config.narrow_start;
                 }
@@ -216,7 +230,13 @@ impl Player {
             && waited >= self.config.give_up_after
         {
             self.over = true;
-            self.emit(Output::GiveUp(crate::player::io::GiveUp::NoSource { block, waited }));
+            // Who has Base and does not deliver is a source that fails.
+            let replaced = self.network.replaced && !self.sources.has_base();
+            self.emit(Output::GiveUp(if replaced {
+                GiveUp::Replaced { block, waited }
+            } else {
+                GiveUp::NoSource { block, waited }
+            }));
         }
     }
 

@@ -29,6 +29,12 @@ impl Player {
                 }
             }
             Input::Lost { source } => self.lose(now, source),
+            Input::OtherVersion { source } => {
+                self.lose(now, source);
+                self.sources.useless(source);
+                self.network.replaced = true;
+                self.emit(Output::Event(Event::OtherVersion { source }));
+            }
             Input::Heard { source, bytes } => {
                 if self.sources.heard(now, source, bytes) {
                     self.emit(Output::Event(Event::SourceUp { source }));
@@ -40,6 +46,7 @@ impl Player {
                 }
             }
             Input::Draining { source } => self.sources.draining(source),
+            Input::Filters { source } => self.sources.filters(now, source),
             Input::BackupIs { from, backup, epoch } => self.hear_backup(now, from, backup, epoch),
             Input::DeliveryStart { source, epoch } => self.hear_delivery_start(now, source, epoch),
             Input::LayerAt { from, layer, node, epoch } => self.hear_layer_at(now, from, layer, node, epoch),
@@ -192,7 +199,7 @@ impl Player {
             let loser = self.requests.get(other).map(|request| request.source);
             self.cancel(now, other);
             // A standby that was faster stands by again: it serves when it is told to.
-            let switches = hedge && self.network.backup != Some(source);
+            let switches = hedge && self.network.standing.backup() != Some(source);
             if let Some(from) = loser.filter(|_| switches && self.sources.serving(layer) != Some(source)) {
                 self.note_failure(asked, from, self.sources.heard_at(from), MoveCause::Hedge);
                 self.sources.outrun(from);
@@ -221,6 +228,13 @@ impl Player {
             let again = now + self.config.ask_again;
             if self.sources.stands_by(source, layer, again) {
                 self.emit(Output::Event(Event::FetchFailed { block, layer, source, why }));
+            }
+            return;
+        }
+        if why == FetchFailure::Refused(Refusal::Filtered) && layer > Layer::BASE {
+            // It does not come for this block, and is no fault of anybody.
+            if let Some(slot) = self.buffer.existing_mut(block, layer) {
+                slot.filtered = true;
             }
             return;
         }

@@ -107,6 +107,12 @@ pub enum Input {
         /// Which.
         source: SourceId,
     },
+    /// A dialled source, or one where service was found, has another version of
+    /// the title: it was left, and its chunks are of no use here.
+    OtherVersion {
+        /// Which.
+        source: SourceId,
+    },
     /// Bytes came from a source, whatever they were.
     Heard {
         /// Which.
@@ -123,6 +129,12 @@ pub enum Input {
     },
     /// A source says that it is about to stop.
     Draining {
+        /// Which.
+        source: SourceId,
+    },
+    /// A source is a proxy, which decides by itself how many layers the line
+    /// carries: while it serves, all are asked for.
+    Filters {
         /// Which.
         source: SourceId,
     },
@@ -255,6 +267,8 @@ pub enum Output {
         position: Span,
         /// In the buffer.
         buffer: Span,
+        /// Whether the viewer has paused.
+        paused: bool,
     },
     /// Tell a backup that the old node still delivers.
     StillServed {
@@ -270,6 +284,8 @@ pub enum Output {
         door: SourceId,
         /// How far the viewer is.
         progress: Progress,
+        /// Who served it last, and who was named as backup last.
+        former: [Option<SourceId>; 2],
     },
     /// Fetch one chunk.
     Request {
@@ -297,8 +313,9 @@ pub enum Output {
         quality: Quality,
         /// The seek serial.
         serial: u64,
-        /// Whether only its first picture is to be shown (trick play).
-        key_only: bool,
+        /// In trick play: only its first picture is to be shown, and for so much of
+        /// the programme.
+        key_only: Option<Span>,
     },
     /// Nothing more will be fed with this serial.
     EndOfFeed {
@@ -335,6 +352,16 @@ pub enum GiveUp {
     /// No source delivered the Base chunk of a block for too long.
     #[error("no source delivered block {block} for {waited}")]
     NoSource {
+        /// The block that is missing.
+        block: u32,
+        /// For how long it was missing.
+        waited: Span,
+    },
+    /// As `NoSource`, and the nodes that could have gone on have another version.
+    #[error(
+        "the title was replaced while it was watched: nobody has block {block} of the old version any more, after {waited}"
+    )]
+    Replaced {
         /// The block that is missing.
         block: u32,
         /// For how long it was missing.

@@ -3,60 +3,26 @@
 
 use crate::message::Progress;
 use crate::player::Player;
+use crate::player::config::PlayerConfig;
 use crate::player::event::{Event, MoveCause};
 use crate::player::failover::earliest;
 use crate::player::io::{Found, Output, Service, SourceId};
+use crate::service::{Doors, Patience, Standing};
 use media::{Layer, Time};
 use std::collections::VecDeque;
-
-/// The most backups whose delivery start is still believed.
-pub(super) const MOST_NAMED: usize = 16;
-/// The most words kept of a backup that may be about to serve.
-pub(super) const MOST_WORDS: usize = 8;
-/// The most doors remembered.
-const MOST_DOORS: usize = 32;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network {
-    /// Who keeps the viewer's record and serves Base.
-    pub(super) home: Option<SourceId>,
-    pub(super) backup: Option<SourceId>,
+    /// Who serves Base and keeps the viewer's record, and who stands behind.
+    pub(super) standing: Standing<SourceId>,
     /// The backup, if it stands among the sources of Base as such alone.
     pub(super) guest: Option<SourceId>,
-    pub(super) epoch: u64,
-    /// Everybody who was named as backup: they may start to deliver.
-    pub(super) named: Vec<SourceId>,
-    pub(super) doubt: Option<Doubt>,
     /// When the next report is due.
     pub(super) report_at: Time,
-    doors: Vec<SourceId>,
-    /// Since when nobody serves Base.
-    lost_since: Option<Time>,
-    /// The door at which service is being sought, and since when.
-    seeking: Option<(SourceId, Time)>,
-    /// Doors not tried yet in this round.
-    round: VecDeque<SourceId>,
-    /// When the next round may begin.
-    next_round: Time,
-}
-
-/// A backup wants to take over, and the old node may still be there.
-#[derive(Clone, Debug)]
-pub(super) struct Doubt {
-    pub(super) source: SourceId,
-    pub(super) epoch: u64,
-    pub(super) since: Time,
-    pub(super) until: Time,
-    /// What it said meanwhile.
-    pub(super) words: Vec<Word>,
-}
-
-/// What a node says of the viewer's service.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Word {
-    Backup(SourceId, u64),
-    Layer(Layer, Option<SourceId>, u64),
+    doors: Doors<SourceId>,
+    /// Whether somebody has another version of the title.
+    pub(super) replaced: bool,
 }
 
 impl Player {
@@ -66,10 +32,9 @@ impl Player {
             self.sources.only_the_first();
         }
         let home = service.home.or_else(|| self.sources.first(Layer::BASE));
-        self.network.home = home;
-        self.network.epoch = service.epoch;
+        self.network.standing = Standing::new(home, service.epoch);
         self.network.report_at = now;
-        self.know_doors(service.doors);
+        self.network.doors.know(service.doors);
         if let Some(source) = home {
             self.sources.add(now, source);
             self.emit(Output::Event(Event::ServedBy { source, epoch: service.epoch }));
@@ -84,10 +49,11 @@ impl Player {
         if now < self.network.report_at || self.over {
             return;
         }
-        if let Some(source) = self.network.home.filter(|home| self.sources.is_up(*home)) {
+        if let Some(source) = self.network.standing.home().filter(|home| self.sources.is_up(*home)) {
             self.network.report_at = now + self.config.report_every;
             let (position, buffer) = (self.position(), self.buffer_level());
-            self.emit(Output::Report { source, position, buffer });
+            let paused = self.playback.as_ref().is_some_and(|playback| playback.paused);
+            self.emit(Output::Report { source, position, buffer, paused });
         }
     }
 
@@ -98,45 +64,35 @@ impl Player {
             return;
         }
         if self.sources.has_base() {
-            self.network.lost_since = None;
+            self.network.doors.served();
             return;
         }
-        let since = *self.network.lost_since.get_or_insert(now);
-        if self.network.seeking.is_some_and(|(_, asked)| now < asked + self.config.seek_patience) {
-            return;
-        }
-        self.network.seeking = None;
-        if now < self.seek_at(since) {
-            return;
-        }
-        if self.network.round.is_empty() {
-            self.network.round = self.doors();
-        }
-        let Some(door) = self.network.round.pop_front() else { return };
-        if self.network.round.is_empty() {
-            self.network.next_round = now + self.config.seek_pause;
-        }
-        self.network.seeking = Some((door, now));
+        let patience = self.patience();
+        let mut doors = std::mem::take(&mut self.network.doors);
+        let door = doors.next(now, &patience, |known| self.round(known));
+        self.network.doors = doors;
+        let Some(door) = door else { return };
         let progress = Progress {
             started: true,
-            epoch: self.network.epoch,
+            epoch: self.network.standing.epoch(),
             position: self.position(),
             buffer: self.config.buffer,
         };
+        let former = [self.network.standing.home(), self.network.standing.last_named()];
         self.emit(Output::Event(Event::Repull { door }));
-        self.emit(Output::Seek { door, progress });
+        self.emit(Output::Seek { door, progress, former });
     }
 
-    fn seek_at(&self, since: Time) -> Time {
-        let first = since + self.config.repull_after;
-        if self.network.round.is_empty() { first.max(self.network.next_round) } else { first }
+    fn patience(&self) -> Patience {
+        let PlayerConfig { repull_after: first, seek_patience: door, seek_pause: pause, .. } = self.config;
+        Patience { first, door, pause }
     }
 
     /// The doors of a round: the backup first, then as they were told; but who is
     /// connected goes before who is not, and who is known to be gone comes last.
-    fn doors(&self) -> VecDeque<SourceId> {
+    fn round(&self, known: &[SourceId]) -> VecDeque<SourceId> {
         let mut doors: Vec<SourceId> = Vec::new();
-        for door in self.network.backup.iter().chain(&self.network.doors) {
+        for door in self.network.standing.backup().iter().chain(known) {
             if !doors.contains(door) {
                 doors.push(*door);
             }
@@ -145,37 +101,20 @@ impl Player {
         doors.into()
     }
 
-    fn know_doors(&mut self, doors: Vec<SourceId>) {
-        // The last ones told are those of the node that knows best.
-        let mut all = doors;
-        all.extend(std::mem::take(&mut self.network.doors));
-        for door in all {
-            if !self.network.doors.contains(&door) && self.network.doors.len() < MOST_DOORS {
-                self.network.doors.push(door);
-            }
-        }
-    }
-
     pub(super) fn not_found(&mut self, door: SourceId) {
-        if self.network.seeking.is_some_and(|(asked, _)| asked == door) {
-            self.network.seeking = None;
-            if self.network.round.is_empty() {
-                self.network.next_round = self.now + self.config.seek_pause;
-            }
-        }
+        let patience = self.patience();
+        self.network.doors.not_found(self.now, door, &patience);
     }
 
     /// Service was found. It is taken if its epoch is the highest heard of, or
     /// if nobody else serves.
     pub(super) fn take_found(&mut self, now: Time, found: Found) {
-        self.network.seeking = None;
-        self.network.round.clear();
-        self.network.next_round = now + self.config.seek_pause;
+        let patience = self.patience();
+        self.network.doors.found(now, &patience);
         let Found { mut sources, service } = found;
         let Service { home, backup, epoch, doors } = service;
         let Some(home) = home.or_else(|| sources.first()?.first().copied()) else { return };
-        let taken = epoch > self.network.epoch || (epoch == self.network.epoch && !self.sources.has_base());
-        if !taken {
+        if !self.network.standing.takes(epoch, self.sources.has_base()) {
             return;
         }
         if !self.config.own.failover {
@@ -183,9 +122,10 @@ impl Player {
                 layer.truncate(1);
             }
         }
+        self.sources.useful(home);
         self.move_home(now, home, epoch, MoveCause::Repull);
-        self.network.lost_since = None;
-        self.know_doors(doors);
+        self.network.doors.served();
+        self.network.doors.know(doors);
         let layers = self.sources.layers();
         for (layer, nodes) in Layer::first(layers).zip(sources) {
             for node in &nodes {
@@ -201,13 +141,11 @@ impl Player {
 
     /// When a doubt, a report, a search or another question is due.
     pub(super) fn network_timeout(&self) -> Option<Time> {
-        let doubt = self.network.doubt.as_ref().map(|doubt| doubt.until);
-        let report = self.network.home.filter(|home| self.sources.is_up(*home));
+        let doubt = self.network.standing.doubt_until();
+        let report = self.network.standing.home().filter(|home| self.sources.is_up(*home));
         let report = report.map(|_| self.network.report_at);
-        let seek = self.network.lost_since.filter(|_| self.config.own.repull).map(|since| {
-            let patience = |(_, asked): (SourceId, Time)| asked + self.config.seek_patience;
-            self.network.seeking.map_or_else(|| self.seek_at(since), patience)
-        });
+        let repull = self.config.own.repull;
+        let seek = repull.then(|| self.network.doors.poll_timeout(&self.patience())).flatten();
         [report, seek, self.sources.asked_again_at()].into_iter().fold(doubt, earliest)
     }
 }

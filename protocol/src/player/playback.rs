@@ -128,17 +128,33 @@ impl Playback {
     /// The block that follows `block` in the direction of play.
     pub(crate) fn after(&self, session: &Session, block: u32, config: &PlayerConfig) -> Option<u32> {
         let step = self.stride(session, block, config);
-        let next = if self.rate > 0 { block.checked_add(step) } else { block.checked_sub(step) };
-        next.filter(|next| *next <= session.last())
+        // Trick play shows where it ends, however wide its steps are.
+        let next = if self.rate > 0 {
+            block.saturating_add(step).min(session.last())
+        } else {
+            block.saturating_sub(step)
+        };
+        Some(next).filter(|next| *next != block)
     }
 
-    /// How many blocks one picture of trick play stands for.
+    /// How much of the programme a picture of trick play stands for: the way to
+    /// the next one.
+    pub(crate) fn way_to_next(&self, session: &Session, block: u32, config: &PlayerConfig) -> Span {
+        let Some(next) = self.after(session, block, config) else { return session.duration(block) };
+        let (here, there) = (session.start(block), session.start(next));
+        here.max(there).saturating_sub(here.min(there))
+    }
+
+    /// How many blocks one picture of trick play stands for: at least as many as
+    /// pass in the time of one at normal speed, so that trick play takes no more
+    /// of a source's slot than normal play does.
     fn stride(&self, session: &Session, block: u32, config: &PlayerConfig) -> u32 {
         if !self.is_trick() {
             return 1;
         }
         let speed = Span::from_secs(1).saturating_mul(u64::from(self.rate.unsigned_abs())).as_nanos();
         let pictures = session.duration(block).saturating_mul(config.trick_pictures.max(1)).as_nanos();
-        u32::try_from(speed.div_ceil(pictures.max(1))).unwrap_or(u32::MAX).max(1)
+        let few = u32::try_from(speed.div_ceil(pictures.max(1))).unwrap_or(u32::MAX);
+        few.max(self.rate.unsigned_abs().into())
     }
 }

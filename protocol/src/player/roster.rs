@@ -68,11 +68,28 @@ impl Sources {
         self.keep.contains(&id) || self.order.iter().any(|order| order.contains(&id))
     }
 
-    /// Forgets a source. Inputs about it are those of a stranger from now on.
+    /// Forgets a source. Inputs about it are those of a stranger from now on. That
+    /// it has another version is remembered: it may be named again.
     pub(super) fn forget(&mut self, id: SourceId) {
-        self.known.remove(&id);
+        if self.known.get(&id).is_some_and(|source| source.link != Link::Useless) {
+            self.known.remove(&id);
+        }
         for layer in Layer::first(self.layers()) {
             self.take_out(layer, id);
+        }
+    }
+
+    /// A source has another version of the title.
+    pub(super) fn useless(&mut self, id: SourceId) {
+        if let Some(source) = self.known.get_mut(&id) {
+            source.link = Link::Useless;
+        }
+    }
+
+    /// Service was found at a source, in the version that is watched.
+    pub(super) fn useful(&mut self, id: SourceId) {
+        if let Some(source) = self.known.get_mut(&id).filter(|source| source.link == Link::Useless) {
+            source.link = Link::Down;
         }
     }
 
@@ -94,6 +111,20 @@ impl Sources {
     /// Whether anything can be said to it.
     pub(super) fn is_up(&self, id: SourceId) -> bool {
         self.known.get(&id).is_some_and(|source| source.link == Link::Up)
+    }
+
+    /// A source decides by itself what the line carries.
+    pub(super) fn filters(&mut self, now: Time, id: SourceId) {
+        self.add(now, id);
+        if let Some(source) = self.known.get_mut(&id) {
+            source.filters = true;
+        }
+    }
+
+    /// Whether whoever serves Base decides what the line carries.
+    pub(super) fn is_filtered(&self) -> bool {
+        let first = self.first(Layer::BASE).and_then(|id| self.known.get(&id));
+        first.is_some_and(|source| source.filters)
     }
 
     /// Asks a source whether it is there, out of turn; nothing if it cannot be.

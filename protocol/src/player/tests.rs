@@ -9,6 +9,7 @@
     reason = "tests state exact values"
 )]
 
+mod filtered;
 mod laws;
 mod links;
 mod pipe;

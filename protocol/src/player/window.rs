@@ -20,7 +20,8 @@ impl Player {
         while let Some(block) = next {
             sum += session.duration(block);
             let fits = if playback.is_trick() {
-                sum <= self.config.buffer
+                // What is left of a slot's burst is for the return to normal play.
+                sum.saturating_mul(2) <= self.config.buffer
             } else {
                 session.end(block) <= playback.reported() + self.config.buffer
             };
@@ -109,17 +110,20 @@ impl Player {
     }
 
     /// A source is not blamed for a slow line: one that barely carries what is
-    /// wanted, or on which somebody asked earlier is still delivering.
-    pub(super) fn excuse_crowded(&mut self) {
+    /// wanted, or on which somebody asked earlier is still delivering. Tells
+    /// whether that changed anything.
+    pub(super) fn excuse_crowded(&mut self) -> bool {
         let narrow = !self.is_roomy();
+        let mut changed = false;
         for (id, since) in self.sources.probed() {
             let slow = |request: &OpenRequest| {
                 let other = request.source != id && request.asked <= since;
                 other && self.sources.heard_at(request.source) > since
             };
             let crowded = narrow || self.requests.count(slow) > 0;
-            self.sources.set_crowded(id, crowded);
+            changed |= self.sources.set_crowded(id, crowded);
         }
+        changed
     }
 
     /// Whether the link was seen to carry `quality` with room to spare, over
@@ -158,7 +162,12 @@ impl Player {
         let most = self.config.most_tries;
         let Some(slot) = self.buffer.slot_mut(block, layer, layers) else { return };
         let given_up = layer != Layer::BASE && slot.tries >= most;
-        if slot.held.is_some() || slot.open || given_up || slot.retry_at.is_some_and(|when| now < when) {
+        if slot.held.is_some()
+            || slot.filtered
+            || slot.open
+            || given_up
+            || slot.retry_at.is_some_and(|when| now < when)
+        {
             return;
         }
         let Some(source) = self.sources.choose(layer, &slot.failed_by) else {
@@ -224,7 +233,7 @@ impl Player {
             if self.requests.count(same) > 1 {
                 continue;
             }
-            let hot = self.network.backup.filter(|backup| {
+            let hot = self.network.standing.backup().filter(|backup| {
                 self.is_backed_up(request.layer)
                     && *backup != request.source
                     && self.sources.is_usable(*backup)
@@ -242,7 +251,7 @@ impl Player {
     /// Whether a standby keeps a slot ready for this layer: what is late by
     /// `hedge_after` is asked of it at once, however deep the buffer.
     fn is_backed_up(&self, layer: Layer) -> bool {
-        layer == Layer::BASE && self.config.hot_standby && self.network.backup.is_some()
+        layer == Layer::BASE && self.config.hot_standby && self.network.standing.backup().is_some()
     }
 
     /// When a chunk for which a slot is kept ready elsewhere passes its own
@@ -306,7 +315,7 @@ impl Player {
             base.is_some_and(|slot| slot.troubled) || self.sources.choose(Layer::BASE, &[]).is_none();
         if !troubled {
             let carried = self.carried(next);
-            self.stepper.drop_to(now, carried.min(Quality(lowest.0)));
+            self.step_down(now, carried.min(Quality(lowest.0)));
         }
     }
 

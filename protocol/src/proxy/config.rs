@@ -1,8 +1,10 @@
 //! What a proxy is told when it starts.
 
+use super::cooperation::CooperationConfig;
 use crate::guests::GuestLimits;
 use crate::message::NodeAddress;
 use crate::peer::PeerId;
+use crate::quality::StepConfig;
 use media::{Quality, Span};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -30,6 +32,9 @@ pub struct ProxyConfig {
     /// The nodes that are asked what there is and who has it, in the order to
     /// be tried.
     pub upstream: Vec<Upstream>,
+    /// Other proxies: asked for what they hold, and told to clients, who turn to them
+    /// if this one dies.
+    pub peers: Vec<NodeAddress>,
     /// The best quality given to anybody. Default: no limit.
     pub top: Quality,
     /// The address that clients are told to find the proxy at; none means the
@@ -50,6 +55,45 @@ pub struct ProxyConfig {
     pub avoid_liar: Span,
     /// How long open requests may go on after the order to stop. Default 5 s.
     pub drain: Span,
+    /// A node not heard for this long is asked whether it is there, and then each
+    /// time this passes. Default 100 ms.
+    pub probe_every: Span,
+    /// A node that answered nothing for this long is silent. Default 400 ms.
+    pub silent_after: Span,
+    /// From one dial of a lost or silent node to the next. Default 1 s.
+    pub redial_every: Span,
+    /// How long a client that was lost may take to come back; until then it keeps
+    /// its place in the network. Default 10 s.
+    pub lease: Span,
+    /// From one report of a client to its Base node to the next. Default 1 s.
+    pub report_every: Span,
+    /// A Base node heard this recently delivers for certain. Default 50 ms.
+    pub heard_lately: Span,
+    /// How long it has to answer, at least, before a backup's word is taken for
+    /// it. Default 100 ms.
+    pub doubt: Span,
+    /// The pause before a node that does not serve a client yet is asked again.
+    /// Default 100 ms.
+    pub ask_again: Span,
+    /// How long nobody may serve a client before service is sought anew.
+    /// Default 900 ms.
+    pub repull_after: Span,
+    /// How long one door has to find service. Default 3 s.
+    pub seek_patience: Span,
+    /// The pause once every door was tried in vain. Default 500 ms.
+    pub seek_pause: Span,
+    /// How long a chunk of Base waits for somebody to serve it. Default 10 s.
+    pub base_patience: Span,
+    /// The same for an enhancement. Default 1 s.
+    pub enhancement_patience: Span,
+    /// How proxies cooperate, and what is kept.
+    pub cooperation: CooperationConfig,
+    /// How much clients insist on what they ask for, in thousandths: with 1000 a
+    /// block is fetched whole or late, near 0 as much of it as comes in time (beta of
+    /// Wakamiya et al.). Default 600.
+    pub beta: u16,
+    /// When a client's quality steps down and up.
+    pub step: StepConfig,
 }
 
 impl Default for ProxyConfig {
@@ -57,6 +101,7 @@ impl Default for ProxyConfig {
         Self {
             guests: GuestLimits::default(),
             upstream: Vec::new(),
+            peers: Vec::new(),
             top: Quality(u8::MAX),
             advertise: None,
             max_titles: 64,
@@ -66,6 +111,22 @@ impl Default for ProxyConfig {
             avoid_silent: Span::from_secs(5),
             avoid_liar: Span::from_secs(60),
             drain: Span::from_secs(5),
+            probe_every: Span::from_millis(100),
+            silent_after: Span::from_millis(400),
+            redial_every: Span::from_secs(1),
+            lease: Span::from_secs(10),
+            report_every: Span::from_secs(1),
+            heard_lately: Span::from_millis(50),
+            doubt: Span::from_millis(100),
+            ask_again: Span::from_millis(100),
+            repull_after: Span::from_millis(900),
+            seek_patience: Span::from_secs(3),
+            seek_pause: Span::from_millis(500),
+            base_patience: Span::from_secs(10),
+            enhancement_patience: Span::from_secs(1),
+            cooperation: CooperationConfig::production(media::ByteCount(256 * 1024 * 1024)),
+            beta: 600,
+            step: StepConfig::default(),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Chunks on their way here: one fetch for each, from one source after another.
+//! What nobody serves right now is parked and asked for again, in order, Base of
+//! all blocks first.
 
 use super::config::{ProxyConfig, Upstream};
 use super::io::FillFailure;
 use crate::message::Refusal;
-use media::{ChunkId, Span, Time};
+use media::{ChunkId, Layer, Span, Time};
 use std::collections::BTreeMap;
 
 /// The most sources that are remembered as failing.
@@ -20,8 +22,32 @@ pub(super) struct Fills {
 #[derive(Clone, Debug)]
 struct Fill {
     length: u64,
-    from: Upstream,
+    /// None while it is parked.
+    from: Option<Upstream>,
     tried: Vec<Upstream>,
+    since: Time,
+    /// Whether a client waits for it, or waited.
+    wanted: bool,
+}
+
+/// How a fetch goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// From this source.
+    From(Upstream),
+    /// It waits until somebody serves again.
+    Parked,
+    /// Nobody delivers it.
+    GiveUp,
+}
+
+/// Who can be asked, and whether more may come.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    /// In the order to be tried.
+    pub(super) sources: Vec<Upstream>,
+    /// Whether the network may find somebody else.
+    pub(super) hope: bool,
 }
 
 impl Fills {
@@ -29,7 +55,7 @@ impl Fills {
         self.under_way.contains_key(chunk)
     }
 
-    /// Starts to fetch a chunk; from whom.
+    /// Starts to fetch a chunk.
     ///
     /// # Errors
     /// Too much is under way, or nobody has it.
@@ -38,18 +64,22 @@ impl Fills {
         now: Time,
         chunk: &ChunkId,
         length: u64,
-        sources: &[Upstream],
+        choice: &Choice,
         config: &ProxyConfig,
-    ) -> Result<Upstream, Refusal> {
+    ) -> Result<Next, Refusal> {
         let bytes = self.bytes.saturating_add(length);
         let room = self.under_way.is_empty() || bytes <= config.max_fill_bytes;
         if self.under_way.len() >= config.max_fills || !room {
             return Err(Refusal::TooManyRequests);
         }
-        let from = self.choose(now, sources, &[]).ok_or(Refusal::Upstream)?;
+        let from = self.choose(now, &choice.sources, &[]);
+        if from.is_none() && !choice.hope {
+            return Err(Refusal::Upstream);
+        }
         self.bytes = bytes;
-        self.under_way.insert(chunk.clone(), Fill { length, from, tried: vec![from] });
-        Ok(from)
+        let tried = from.into_iter().collect();
+        self.under_way.insert(chunk.clone(), Fill { length, from, tried, since: now, wanted: false });
+        Ok(from.map_or(Next::Parked, Next::From))
     }
 
     /// A chunk is here; whether it was on its way.
@@ -59,37 +89,110 @@ impl Fills {
         done.is_some()
     }
 
-    /// A source did not deliver: which one it was, and who is next. With nobody
-    /// left the chunk is not on its way any more.
+    /// A client waits for a chunk.
+    pub(super) fn want(&mut self, chunk: &ChunkId) {
+        if let Some(fill) = self.under_way.get_mut(chunk) {
+            fill.wanted = true;
+        }
+    }
+
+    pub(super) fn is_wanted(&self, chunk: &ChunkId) -> bool {
+        self.under_way.get(chunk).is_some_and(|fill| fill.wanted)
+    }
+
+    /// Nobody is asked for a chunk at present.
+    pub(super) fn park(&mut self, chunk: &ChunkId) {
+        if let Some(fill) = self.under_way.get_mut(chunk) {
+            fill.from = None;
+            fill.tried.clear();
+        }
+    }
+
+    /// Who is being asked for a chunk.
+    pub(super) fn source(&self, chunk: &ChunkId) -> Option<Upstream> {
+        self.under_way.get(chunk)?.from
+    }
+
+    /// The source that was asked did not deliver: how it goes on. With nobody left
+    /// the chunk is not on its way any more.
     pub(super) fn failed(
         &mut self,
         now: Time,
         chunk: &ChunkId,
         why: FillFailure,
-        sources: &[Upstream],
+        choice: &Choice,
         config: &ProxyConfig,
-    ) -> Option<(Upstream, Option<Upstream>)> {
+    ) -> Option<Next> {
         let fill = self.under_way.get(chunk)?;
-        let (failed, tried) = (fill.from, fill.tried.clone());
+        let (failed, mut tried, since) = (fill.from?, fill.tried.clone(), fill.since);
         match why {
             FillFailure::Lie => self.avoid(now, failed, config.avoid_liar),
             FillFailure::Silent | FillFailure::Refused(Refusal::Draining | Refusal::Full) => {
                 self.avoid(now, failed, config.avoid_silent);
             }
-            // It lives and is honest; it has not got this one.
+            // It lives and is honest; it has not got this one, or not yet.
             FillFailure::Refused(_) => {}
         }
-        let next = self.choose(now, sources, &tried);
-        match (next, self.under_way.get_mut(chunk)) {
-            (Some(from), Some(fill)) => {
-                fill.from = from;
-                fill.tried.push(from);
-            }
-            (_, _) => {
-                self.done(chunk);
+        let from = self.choose(now, &choice.sources, &tried);
+        let passing = matches!(
+            why,
+            FillFailure::Silent
+                | FillFailure::Refused(Refusal::NotServing | Refusal::NoSession | Refusal::Draining)
+        );
+        let patient = choice.hope && passing && now < since + patience(chunk, config);
+        let next = match from {
+            Some(from) => Next::From(from),
+            None if patient => Next::Parked,
+            None => Next::GiveUp,
+        };
+        match next {
+            Next::GiveUp => drop(self.done(chunk)),
+            Next::From(_) | Next::Parked => {
+                if let Some(fill) = self.under_way.get_mut(chunk) {
+                    // Whoever could not before may be able to by then.
+                    match from {
+                        Some(from) => tried.push(from),
+                        None => tried.clear(),
+                    }
+                    (fill.from, fill.tried) = (from, tried);
+                }
             }
         }
-        Some((failed, next))
+        Some(next)
+    }
+
+    /// Somebody may serve a parked chunk by now.
+    pub(super) fn retry(
+        &mut self,
+        now: Time,
+        chunk: &ChunkId,
+        choice: &Choice,
+        config: &ProxyConfig,
+    ) -> Next {
+        let from = self.choose(now, &choice.sources, &[]);
+        let Some(fill) = self.under_way.get_mut(chunk) else { return Next::GiveUp };
+        match from {
+            Some(from) => {
+                (fill.from, fill.tried) = (Some(from), vec![from]);
+                Next::From(from)
+            }
+            None if choice.hope && now < fill.since + patience(chunk, config) => Next::Parked,
+            None => {
+                self.done(chunk);
+                Next::GiveUp
+            }
+        }
+    }
+
+    /// What waits for somebody to serve again.
+    pub(super) fn parked(&self) -> impl Iterator<Item = &ChunkId> {
+        self.under_way.iter().filter(|(_, fill)| fill.from.is_none()).map(|(chunk, _)| chunk)
+    }
+
+    /// What is being fetched from a source.
+    pub(super) fn at(&self, source: Upstream) -> impl Iterator<Item = &ChunkId> {
+        let from = move |fill: &Fill| fill.from.is_some_and(|from| from.address == source.address);
+        self.under_way.iter().filter(move |(_, fill)| from(fill)).map(|(chunk, _)| chunk)
     }
 
     fn avoid(&mut self, now: Time, source: Upstream, how_long: Span) {
@@ -106,4 +209,17 @@ impl Fills {
         let mut untried = sources.iter().filter(|source| !tried.contains(source)).copied();
         untried.clone().find(good).or_else(|| untried.next())
     }
+}
+
+/// How long a chunk may wait for somebody to serve it: without Base nothing can
+/// be shown at all, while the picture goes on without an enhancement.
+fn patience(chunk: &ChunkId, config: &ProxyConfig) -> Span {
+    if chunk.layer == Layer::BASE { config.base_patience } else { config.enhancement_patience }
+}
+
+/// Sorts chunks as they are asked for again: Base first, in the order of blocks.
+pub(super) fn in_order<'a>(chunks: impl Iterator<Item = &'a ChunkId>) -> Vec<ChunkId> {
+    let mut chunks: Vec<ChunkId> = chunks.cloned().collect();
+    chunks.sort_by_key(|chunk| (chunk.layer > Layer::BASE, chunk.block, chunk.layer));
+    chunks
 }

@@ -4,8 +4,10 @@ use super::config::Upstream;
 use super::titles::Shape;
 use crate::guests::{LinkId, StreamId};
 use crate::message::{Hello, Message, Refusal, Role, SessionId, StreamRequest};
+use crate::node::autonomy::UserId;
 use crate::peer::PeerId;
-use media::{ChunkId, Quality, TitleName, TitleSummary};
+use crate::status::ProxyStatus;
+use media::{ChunkId, Quality, Span, TitleName, TitleSummary};
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -32,6 +34,41 @@ pub enum Input {
     Gone {
         /// Which.
         link: LinkId,
+        /// Whether the client ended it by itself.
+        parted: bool,
+    },
+    /// A client's connection has taken so much since it began.
+    Taken {
+        /// Which.
+        link: LinkId,
+        /// Bytes sent less those lost on the way.
+        bytes: u64,
+    },
+    /// A connection to a node upstream stands.
+    Reached {
+        /// Where it was dialled.
+        address: SocketAddr,
+        /// The node's name, as its certificate says.
+        peer: PeerId,
+        /// Round trip as the transport measured it.
+        round_trip: Span,
+    },
+    /// A connection to a node upstream is over, or could not be made.
+    Unreached {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// A message of a node upstream that answers none of the driver's questions.
+    Told {
+        /// From whom.
+        address: SocketAddr,
+        /// What.
+        message: Message,
+    },
+    /// Bytes came from a node upstream, whatever they were.
+    HeardFrom {
+        /// From whom.
+        address: SocketAddr,
     },
     /// A request on a stream of its own.
     Asked {
@@ -59,9 +96,31 @@ pub enum Input {
         title: TitleName,
         /// What it is, or why nobody says.
         shape: Result<Shape, Refusal>,
+        /// Blocks of which an earlier life left something, with the layers that are
+        /// there without a gap.
+        kept: Vec<(u32, Quality)>,
+    },
+    /// What an earlier life left of a title; nobody has asked for it yet.
+    Restored {
+        /// The title.
+        title: TitleName,
+        /// What it is.
+        shape: Shape,
+        /// What is kept of it.
+        kept: Vec<(u32, Quality)>,
     },
     /// What [`Output::List`] brought.
     Listed(Result<Vec<TitleSummary>, Refusal>),
+    /// The first bytes of a chunk are here.
+    Begun {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// A chunk cannot be kept, or is not any more.
+    NotKept {
+        /// Which.
+        chunk: ChunkId,
+    },
     /// A chunk is here, whole and checked.
     Filled {
         /// Which.
@@ -71,6 +130,8 @@ pub enum Input {
     FillFailed {
         /// Which chunk.
         chunk: ChunkId,
+        /// Which source.
+        from: Upstream,
         /// Why.
         why: FillFailure,
     },
@@ -90,6 +151,22 @@ pub enum FillFailure {
     Silent,
     /// What it sent was not what the manifest states.
     Lie,
+}
+
+/// Why a chunk that is here is not kept; it is fetched again when asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotKept {
+    /// No title known has such a chunk, or not any more.
+    Unknown,
+    /// There is no room for it.
+    NoRoom,
+    /// The disk did not keep up.
+    Busy,
+    /// The disk is full or does not take it.
+    Disk,
+    /// What is on the disk is not what was written.
+    Damaged,
 }
 
 /// How a served stream ended.
@@ -122,6 +199,19 @@ pub enum Output {
         /// Which.
         link: LinkId,
     },
+    /// Connect to a node upstream; a connection that stands is given up once the
+    /// new one does.
+    Dial {
+        /// Whom.
+        to: Upstream,
+    },
+    /// Send a message to a node upstream.
+    Tell {
+        /// To whom.
+        to: Upstream,
+        /// What.
+        message: Message,
+    },
     /// Ask what there is, of each in turn until one answers.
     List {
         /// Whom.
@@ -139,13 +229,35 @@ pub enum Output {
         /// Which.
         title: TitleName,
     },
-    /// Fetch a chunk from this source; if another one failed half-way, go on
-    /// from there.
+    /// Fetch a chunk from this source; if another one was asked before, it is
+    /// left, and what came of it is kept.
     Fill {
         /// Which.
         chunk: ChunkId,
         /// From whom.
         from: Upstream,
+    },
+    /// Keep a chunk that is here, or say that it cannot be kept.
+    Keep {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// Keep a chunk that is here no longer than those take who wait for it.
+    Discard {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// Delete a chunk that is kept, if it is.
+    Remove {
+        /// Which.
+        chunk: ChunkId,
+    },
+    /// Tell this client how the proxy stands.
+    TellStatus {
+        /// Whom.
+        link: LinkId,
+        /// How, as far as the machine knows.
+        status: Box<ProxyStatus>,
     },
     /// Nobody delivers this chunk: tell those who wait for it.
     GiveUp {
@@ -155,6 +267,11 @@ pub enum Output {
     /// Send what is asked for on this stream, as it comes or from memory, then
     /// say how it went.
     Serve {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The same, but the client is told not to show it: its line is on trial.
+    Try {
         /// The stream.
         stream: StreamId,
     },
@@ -198,10 +315,20 @@ pub enum Event {
     Filled { chunk: ChunkId },
     /// A source did not deliver a chunk.
     FillFailed { chunk: ChunkId, from: Upstream, why: FillFailure },
+    /// A client's Base node, from here on.
+    ServedBy { user: UserId, node: Upstream, epoch: u64 },
+    /// Who takes over if it dies.
+    BackupKnown { user: UserId, node: Upstream },
+    /// A node upstream answered nothing for too long.
+    Silent { node: Upstream },
+    /// A client's quality is another one from here on.
+    Stepped { link: LinkId, from: Quality, to: Quality },
     /// A client said something that makes no sense here.
     Rejected { link: LinkId, why: Refusal },
     /// The order to stop was heard; so many clients and open requests there are.
     Draining { links: usize, open: usize },
     /// The proxy has stopped, so many requests unanswered.
     Drained { unanswered: usize },
+    /// A chunk was not kept, or is not any more.
+    NotKept { chunk: ChunkId, why: NotKept },
 }

@@ -3,8 +3,12 @@
 use super::config::Upstream;
 use crate::guests::LinkId;
 use crate::message::{Open, Opened, Refusal};
-use media::{ChunkId, Hash, Layer, Manifest, Quality, Span, Time, TitleName};
+use media::{BitRate, ByteCount, ChunkId, Hash, Layer, Manifest, Quality, Span, Time, TitleName};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A rate is a mean over so many blocks.
+const BLOCKS_OF_A_RATE: usize = 10;
 
 /// What a proxy knows about a title: names and lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,17 @@ pub struct Shape {
     pub blocks: u32,
     /// For each layer, Base first, who has it, in the order to be tried.
     pub sources: Vec<Vec<Upstream>>,
+    /// What each block carries.
+    pub paces: Arc<[Pace]>,
+}
+
+/// One block in figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How long it plays.
+    pub duration: Span,
+    /// Bytes of each layer, Base first.
+    pub lengths: Vec<ByteCount>,
 }
 
 impl Shape {
@@ -40,6 +55,7 @@ impl Shape {
             manifest_hash: opened.manifest_hash,
             blocks: manifest.block_count(),
             sources: Layer::first(manifest.top_quality().layers()).map(sources).collect(),
+            paces: Pace::of(manifest),
         }
     }
 
@@ -48,13 +64,36 @@ impl Shape {
         Quality(u8::try_from(self.sources.len()).unwrap_or(u8::MAX))
     }
 
-    pub(super) fn sources(&self, layer: Layer) -> &[Upstream] {
-        self.sources.get(layer.index()).map(Vec::as_slice).unwrap_or_default()
+    /// The mean rate of a quality over the ten blocks from this one on.
+    pub(super) fn rate_of(&self, block: u32, quality: Quality) -> BitRate {
+        let first = usize::try_from(block).unwrap_or(usize::MAX);
+        let mut bytes = ByteCount(0);
+        let mut time = Span::ZERO;
+        for pace in self.paces.iter().skip(first).take(BLOCKS_OF_A_RATE) {
+            time += pace.duration;
+            for length in pace.lengths.iter().take(usize::from(quality.layers())) {
+                bytes += *length;
+            }
+        }
+        bytes.over(time)
     }
 
     pub(super) fn check(&self, chunk: &ChunkId) -> Result<(), Refusal> {
         let there = chunk.block < self.blocks && self.top_quality().includes(chunk.layer);
         if there { Ok(()) } else { Err(Refusal::NoSuchChunk) }
+    }
+}
+
+impl Pace {
+    /// The blocks of a title, as its manifest tells them.
+    pub fn of(manifest: &Manifest) -> Arc<[Self]> {
+        let pace = |block: &media::BlockInfo| {
+            let (start, end) =
+                (manifest.at(block.start), manifest.at(block.start.saturating_add(block.duration)));
+            let lengths = block.chunks.iter().map(|chunk| ByteCount(chunk.length)).collect();
+            Self { duration: end.saturating_sub(start), lengths }
+        };
+        manifest.blocks.iter().map(pace).collect()
     }
 }
 
@@ -84,9 +123,9 @@ impl Titles {
     ///
     /// # Errors
     /// Too many wait already.
-    pub(super) fn wait_for(&mut self, link: LinkId, open: Open, max: usize) -> Result<bool, Open> {
+    pub(super) fn wait_for(&mut self, link: LinkId, open: Open, max: usize) -> Result<bool, Box<Open>> {
         if self.waiting.values().map(Vec::len).sum::<usize>() >= max {
-            return Err(open);
+            return Err(Box::new(open));
         }
         let waiting = self.waiting.entry(open.title.clone()).or_default();
         waiting.push((link, open));

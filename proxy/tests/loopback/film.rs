@@ -56,6 +56,7 @@ fn make() -> Manifest {
         duration: u64::from(BLOCKS) * 1000,
         color: Color { full_range: false, primaries: 1, transfer: 1, matrix: 1 },
         pixel_aspect: Ratio { num: 1, den: 1 },
+        class: media::TitleClass::Archived,
         made: Made {
             by: "a test".into(),
             preset: "default".into(),

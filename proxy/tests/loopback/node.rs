@@ -89,6 +89,7 @@ impl Script {
 
     fn answer(&self, message: Message) -> Option<Message> {
         match message {
+            Message::Probe(number) => Some(Message::Alive(number)),
             Message::ListTitles => Some(Message::Titles(vec![film::manifest().summary()])),
             Message::Open(open) if open.title.as_str() != "film" => {
                 Some(Message::Refused { request: open.request, why: Refusal::NoSuchTitle })

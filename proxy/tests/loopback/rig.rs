@@ -4,8 +4,11 @@ use crate::film;
 use crate::node::Node;
 use media::{ChunkId, Layer, Quality};
 use protocol::proxy::Event;
-use protocol::{ChunkRequest, Message, NodeAddress, Open, Opened, Refusal, StreamRequest, UserId, Visit};
+use protocol::{
+    ChunkRequest, Message, NodeAddress, Open, Opened, Progress, Refusal, StreamRequest, UserId, Visit,
+};
 use proxy::{ProxyConfig, Running, UpstreamFlag};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -16,6 +19,9 @@ use transport::{
 /// Long enough for a busy machine; never waited for when things go right.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Each viewing has a number of its own.
+static VIEWERS: AtomicU64 = AtomicU64::new(1);
+
 pub(crate) struct Rig {
     folder: TempDir,
     pub(crate) keys: Keys,
@@ -25,6 +31,7 @@ pub(crate) struct Rig {
 pub(crate) struct Viewer {
     pub(crate) connection: Connection,
     pub(crate) inbox: Inbox,
+    user: UserId,
 }
 
 impl Rig {
@@ -43,6 +50,8 @@ impl Rig {
             upstream: upstream.iter().map(|node| UpstreamFlag((*node).into())).collect(),
             keys: Some(self.folder.path().to_owned()),
             progress_ms: u64::try_from(PATIENCE.as_millis()).unwrap(),
+            // What is fetched is what is asked for.
+            prefetch: false,
             ..ProxyConfig::default()
         }
     }
@@ -60,11 +69,24 @@ impl Rig {
         self.events.lock().unwrap().iter().filter(|event| matches!(event, Event::Filling { .. })).count()
     }
 
-    pub(crate) async fn viewer(&self, proxy: &Running) -> Viewer {
+    /// A socket from which viewers dial who let so many bytes come unread.
+    pub(crate) fn socket(&self, window: Option<u32>) -> Endpoint {
         let authority = Authority::load(self.folder.path()).unwrap();
-        let endpoint = Endpoint::open(&EndpointConfig::viewer("viewer".parse().unwrap(), authority)).unwrap();
-        let (connection, inbox) = endpoint.dial(proxy.address(), Some(proxy.peer()), PATIENCE).await.unwrap();
-        Viewer { connection, inbox }
+        let usual = EndpointConfig::viewer("viewer".parse().unwrap(), authority);
+        let payload_window = window.unwrap_or(usual.payload_window);
+        Endpoint::open(&EndpointConfig { payload_window, ..usual }).unwrap()
+    }
+
+    pub(crate) async fn viewer(&self, proxy: &Running) -> Viewer {
+        Viewer::dial(&self.socket(None), proxy).await
+    }
+
+    /// Who runs the network.
+    pub(crate) async fn member(&self, name: &str, proxy: &Running) -> (Connection, Inbox) {
+        let identity = self.keys.identity(name.parse().unwrap()).unwrap();
+        let config = EndpointConfig::operator(&identity, self.keys.authority().unwrap());
+        let endpoint = Endpoint::open(&config).unwrap();
+        endpoint.dial(proxy.address(), Some(proxy.peer()), PATIENCE).await.unwrap()
     }
 
     /// A viewer with a session for the film.
@@ -76,9 +98,16 @@ impl Rig {
 }
 
 impl Viewer {
+    pub(crate) async fn dial(from: &Endpoint, proxy: &Running) -> Self {
+        let (connection, inbox) = from.dial(proxy.address(), Some(proxy.peer()), PATIENCE).await.unwrap();
+        let user = UserId(VIEWERS.fetch_add(1, Ordering::Relaxed));
+        Self { connection, inbox, user }
+    }
+
     pub(crate) async fn open(&mut self, title: &str, quality: Quality) -> Result<Opened, Refusal> {
         let title = title.parse().unwrap();
-        self.connection.send(Message::Open(Open::new(1, title, quality, UserId(1), Visit::Attach))).unwrap();
+        let visit = Visit::Seek(Progress::default());
+        self.connection.send(Message::Open(Open::new(1, title, quality, self.user, visit))).unwrap();
         match self.inbox.recv().await.unwrap() {
             Message::Opened(opened) => Ok(opened),
             Message::Refused { request: 1, why } => Err(why),

@@ -4,4 +4,5 @@
 mod film;
 mod network;
 mod rig;
+mod slots;
 mod stories;

@@ -141,6 +141,21 @@ impl Viewer {
         }
     }
 
+    /// Seeks as another connection of the same viewer, which has heard of no epoch
+    /// but the first.
+    pub(crate) async fn seek_as(&mut self, other: &Self, former: &[&str]) -> Result<Opened, Refusal> {
+        self.user = other.user;
+        let visit = Visit::Seek(Progress { started: true, epoch: 1, ..Progress::default() });
+        let open = Open::new(1, "film".parse().unwrap(), Quality::GOLD, self.user, visit);
+        let former = former.iter().map(|name| name.parse().unwrap()).collect();
+        self.connection.send(Message::Open(Open { former, ..open })).unwrap();
+        match self.inbox.recv().await.unwrap() {
+            Message::Opened(opened) => Ok(opened),
+            Message::Refused { request: 1, why } => Err(why),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Attaches as another connection of the same viewer.
     pub(crate) async fn attach_as(&mut self, other: &Self, title: &str) -> Result<Opened, Refusal> {
         self.user = other.user;

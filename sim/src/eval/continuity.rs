@@ -188,10 +188,11 @@ fn fail(world: &mut World, site: SiteId, variant: Variant, rng: &mut Rng) {
         if helped(world) {
             return;
         }
-        world.run(Span::from_millis(100));
+        world.run(Span::from_millis(20));
     }
-    // A node activates its reservations as soon as it knows; the data follow.
-    world.run(config.process + config.links.trans + config.links.trans);
+    // A node activates its reservations as soon as it knows, and nobody who is
+    // served is sent away: the data of all who can be helped are on their way.
+    world.hear_out(config.process + config.links.trans);
 }
 
 /// The normal users of a dead node search by themselves, from anywhere.
@@ -253,4 +254,32 @@ fn vip_backups(world: &World) -> [usize; 3] {
         }
     }
     [slot, row, none]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_played_to_the_end_gives_what_was_certain_long_before() {
+        let plan = Plan::paper(1400, 200, 1);
+        let mut world = stable(&plan, Variant::With.config()).unwrap();
+        world.signals(true);
+        world.run(world.config().autonomy.dead_after);
+        let mut all = FailureTally::default();
+        for site in world.topology().base().step_by(13).collect::<Vec<_>>() {
+            let (mut short, mut long) = (world.clone(), world.clone());
+            fail(&mut short, site, Variant::With, &mut Rng::new(1));
+            long.strike(Fault::Kill(site));
+            long.run(long.config().buffer);
+            let (mut soon, mut late) = (Vec::new(), Vec::new());
+            let tally = tally(&short, site, &mut soon);
+            assert_eq!((tally, soon), (super::tally(&long, site, &mut late), late));
+            assert!(short.happened() < long.happened());
+            all.normals += tally.normals;
+            all.normals_nonstop += tally.normals_nonstop;
+        }
+        // Some could be helped and some could not, so that there was something to decide.
+        assert!(0 < all.normals_nonstop && all.normals_nonstop < all.normals, "{all:?}");
+    }
 }

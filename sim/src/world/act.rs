@@ -22,7 +22,8 @@ impl World {
             Happening::Stored { site, life, title, layer } => {
                 // What was dropped meanwhile, or fetched in another life, is not stored.
                 if self.fetching.remove(&(site, life, title.clone(), layer)) {
-                    self.input(site, AutonomyInput::Stored { title, layer, size: ByteCount(1) });
+                    let (size, version) = (ByteCount(1), super::FILM);
+                    self.input(site, AutonomyInput::Stored { title, layer, size, version });
                 }
             }
             Happening::Fault(fault) => self.fault(fault),

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests state exact values")]
 
 use super::*;
-use media::Layer;
+use media::{BitRate, Layer, TitleClass};
 use protocol::node::autonomy::Level;
-use protocol::status::{EventLine, NeighbourLine, PlacementLine, Slots, TitleLine};
+use protocol::node::classes::Reason;
+use protocol::status::{ClassLine, EventLine, NeighbourLine, PlacementLine, RefusedLine, Slots, TitleLine};
 
 #[test]
 fn a_node_is_shown_whole() {
@@ -34,6 +35,15 @@ fn a_node_is_shown_whole() {
             enhancements: 0,
             searching: 1,
         },
+        admission: Admission {
+            classes: vec![
+                ClassLine { class: TitleClass::Archived, viewings: 2, threshold: None },
+                ClassLine { class: TitleClass::AdHoc, viewings: 1, threshold: Some(4) },
+            ],
+            to_viewers: BitRate(1_500_000),
+            link_rate: Some(BitRate(20_000_000)),
+            refused: vec![RefusedLine { class: TitleClass::AdHoc, reason: Reason::Threshold, count: 7 }],
+        },
         sessions: 3,
         neighbours: vec![
             neighbour("base-2@127.0.0.1:4462", Level::BASE, 120, false),
@@ -52,6 +62,9 @@ fn a_node_is_shown_whole() {
 base-1  base, up 1 h 2 min, about to stop
 slots       5 of 30, 20 to spare
             vip 1, normal 2, vipdual 2, normaldual 4, enhancements 0, searching 1
+watched     archived 2, ad-hoc 1 of 4
+link        1500 kbit/s of 20.0 Mbit/s to viewers
+refused     threshold          ad-hoc     7
 sessions    3
 titles      film                     base enh1 (12.3 MB)
 neighbours  base-2           base   127.0.0.1:4462        heard 120 ms ago

@@ -46,16 +46,19 @@ impl Authority {
         if token.signature.len() > MAX_SIGNATURE_BYTES {
             return Err(TokenError::NotSigned);
         }
+        let message = signed_bytes(&token.promise).ok_or(TokenError::Malformed)?;
+        self.verifies(&message, &token.signature)
+    }
+
+    /// Whether this authority signed a message, prefix included.
+    pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> Result<(), TokenError> {
         let certificate = EndEntityCert::try_from(self.certificate())
             .map_err(|error| TokenError::Authority(error.to_string()))?;
-        let message = signed_bytes(&token.promise).ok_or(TokenError::Malformed)?;
-        certificate
-            .verify_signature(ECDSA_P256_SHA256, &message, &token.signature)
-            .map_err(|_| TokenError::NotSigned)
+        certificate.verify_signature(ECDSA_P256_SHA256, message, signature).map_err(|_| TokenError::NotSigned)
     }
 }
 
-fn signed_bytes(promise: &Promise) -> Option<Vec<u8>> {
+pub(super) fn signed_bytes(promise: &Promise) -> Option<Vec<u8>> {
     postcard::to_extend(promise, DOMAIN.to_vec()).ok()
 }
 

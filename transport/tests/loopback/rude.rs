@@ -186,7 +186,7 @@ async fn a_node_of_another_version_is_refused_by_that_name() {
     let address = node.local_address().unwrap();
     let meeting = tokio::spawn(async move {
         let (connection, _inbox) = node.accept().await.unwrap().establish(PATIENCE).await.unwrap();
-        connection.send(Message::Hello(Hello { version: 2, ..node.hello() })).unwrap();
+        connection.send(Message::Hello(Hello { version: PROTOCOL_VERSION + 1, ..node.hello() })).unwrap();
         connection.closed().await
     });
     let error = rig.viewer().dial(address, None, PATIENCE).await.unwrap_err();

@@ -6,14 +6,14 @@ use media::manifest::{Color, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, Layer, LayerInfo, Manifest, TitleName};
 
 /// Bytes that no two chunks share.
-pub(super) fn chunk_bytes(block: u32, length: usize) -> Vec<u8> {
+pub(in crate::bench) fn chunk_bytes(block: u32, length: usize) -> Vec<u8> {
     let name = block.to_be_bytes().into_iter().chain(*b"chunk");
     let seed: Vec<u8> = name.collect();
     seed.into_iter().cycle().take(length).collect()
 }
 
 /// Writes the title with `chunks` chunks of `length` bytes.
-pub(super) fn write(
+pub(in crate::bench) fn write(
     library: &Library,
     title: &TitleName,
     chunks: u32,
@@ -65,6 +65,7 @@ pub(super) fn write(
         duration: u64::from(chunks),
         color: Color { full_range: false, primaries: 2, transfer: 2, matrix: 2 },
         pixel_aspect: Ratio { num: 1, den: 1 },
+        class: media::TitleClass::Archived,
         made,
         audio: None,
         layers: vec![base],

@@ -5,7 +5,9 @@ use crate::bench::BenchError;
 use bytes::Bytes;
 use media::library::Library;
 use media::{ChunkId, Layer, Manifest, Quality, TitleName};
-use protocol::{ChunkRequest, Message, Open, PeerId, Progress, StreamRequest, UserId, Visit};
+use protocol::{
+    ChunkRequest, Message, NodeAddress as At, Open, PeerId, Progress, StreamRequest, UserId, Visit,
+};
 use server::{Running, ServeConfig};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,19 +19,19 @@ use transport::yardstick::{BareClient, BareServer};
 use transport::{Authority, Connection, Endpoint, EndpointConfig, Expect, Identity, Keys};
 
 /// How long anything but a turn may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(in crate::bench) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What both sides share: keys, a library and what is in it.
-pub(super) struct Setup {
-    keys: PathBuf,
-    library: PathBuf,
-    manifest: Arc<Manifest>,
-    authority: Authority,
+pub(in crate::bench) struct Setup {
+    pub(in crate::bench) keys: PathBuf,
+    pub(in crate::bench) library: PathBuf,
+    pub(in crate::bench) manifest: Arc<Manifest>,
+    pub(in crate::bench) authority: Authority,
     identity: Identity,
 }
 
 impl Setup {
-    pub(super) fn make(folder: &Path, options: &Options) -> Result<Self, BenchError> {
+    pub(in crate::bench) fn make(folder: &Path, options: &Options) -> Result<Self, BenchError> {
         let keys = Keys::init(&folder.join("keys")).map_err(failed("keys"))?;
         let name: PeerId = "origin".parse().map_err(failed("a name"))?;
         let title: TitleName = "bench".parse().map_err(failed("a title"))?;
@@ -46,7 +48,8 @@ impl Setup {
     }
 }
 
-fn failed<E: Error>(what: &'static str) -> impl FnOnce(E) -> BenchError {
+/// Says what could not be set up.
+pub(in crate::bench) fn failed<E: Error>(what: &'static str) -> impl FnOnce(E) -> BenchError {
     move |error| match error.source() {
         Some(cause) => BenchError::Setting(format!("{what}: {error}: {cause}")),
         None => BenchError::Setting(format!("{what}: {error}")),
@@ -55,12 +58,14 @@ fn failed<E: Error>(what: &'static str) -> impl FnOnce(E) -> BenchError {
 
 /// What one turn showed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(in crate::bench) struct Turn {
+    /// Payload in bytes.
+    pub(in crate::bench) bytes: u64,
     /// Payload in Gbit/s.
-    pub(super) rate: f64,
+    pub(in crate::bench) rate: f64,
     /// Processor time of both sides in seconds for each gigabyte of payload;
     /// hardly touched by whatever else the machine does.
-    pub(super) cost: f64,
+    pub(in crate::bench) cost: f64,
 }
 
 /// Asks from all connections until the turn is over.
@@ -82,13 +87,18 @@ where
         bytes = bytes.saturating_add(sum.ok().flatten().ok_or_else(broke)?);
     }
     let worked = processor_seconds() - worked;
-    Ok(Turn { rate: gigabits(bytes, start.elapsed()), cost: worked / gigabytes(bytes) })
+    Ok(Turn { bytes, rate: gigabits(bytes, start.elapsed()), cost: worked / gigabytes(bytes) })
 }
 
 /// Processor time that this process has used, in user and system mode (fields
 /// 14 and 15 of proc(5)'s stat, in hundredths of a second); 0 if untold.
 fn processor_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    processor_seconds_of("self")
+}
+
+/// The same of a process by its identifier.
+pub(in crate::bench) fn processor_seconds_of(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in field 2 may hold spaces, but nothing behind its bracket does.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u32 = fields.skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
@@ -96,18 +106,18 @@ fn processor_seconds() -> f64 {
 }
 
 #[allow(clippy::cast_precision_loss, clippy::as_conversions, reason = "for people and figures")]
-fn gigabytes(bytes: u64) -> f64 {
+pub(in crate::bench) fn gigabytes(bytes: u64) -> f64 {
     (bytes as f64 * 1e-9).max(f64::MIN_POSITIVE)
 }
 
 /// Bare QUIC with its clients.
-pub(super) struct Bare {
+pub(in crate::bench) struct Bare {
     _server: BareServer,
     clients: Vec<BareClient>,
 }
 
 impl Bare {
-    pub(super) async fn start(setup: &Setup, options: &Options) -> Result<Self, BenchError> {
+    pub(in crate::bench) async fn start(setup: &Setup, options: &Options) -> Result<Self, BenchError> {
         let payload = Bytes::from(film::chunk_bytes(0, options.chunk_bytes));
         let server = BareServer::start(&setup.authority, &setup.identity, payload);
         let server = server.map_err(failed("bare QUIC"))?;
@@ -120,7 +130,7 @@ impl Bare {
         Ok(Self { _server: server, clients })
     }
 
-    pub(super) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
+    pub(in crate::bench) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
         let end = Instant::now() + options.turn;
         turn(self.clients.len(), options, |connection, _| {
             let client = self.clients.get(connection).cloned();
@@ -138,16 +148,18 @@ impl Bare {
     }
 }
 
-/// A node with its viewers.
-pub(super) struct Ours {
-    _node: Running,
-    viewers: Vec<Connection>,
-    manifest: Arc<Manifest>,
+/// A node or proxy with its viewers.
+pub(in crate::bench) struct Ours {
+    /// Running as long as this lives.
+    _behind: Vec<Running>,
+    pub(in crate::bench) at: At,
+    pub(in crate::bench) viewers: Vec<Connection>,
+    pub(in crate::bench) manifest: Arc<Manifest>,
 }
 
 impl Ours {
     /// `cache_bytes` of chunks are kept in memory, or as many as by default.
-    pub(super) async fn start(
+    pub(in crate::bench) async fn start(
         setup: &Setup,
         options: &Options,
         cache_bytes: Option<u64>,
@@ -155,18 +167,41 @@ impl Ours {
         let mut config = ServeConfig {
             library: setup.library.clone(),
             keys: Some(setup.keys.clone()),
+            // What the node can do is measured, and not what a slot is worth.
+            slot_rate: 0,
             ..ServeConfig::default()
         };
         config.cache_bytes = cache_bytes.unwrap_or(config.cache_bytes);
         let node = server::serve(config, |_| ()).await.map_err(failed("a node"))?;
-        let mut viewers = Vec::new();
-        for user in (1..).map(UserId).take(options.connections) {
-            viewers.push(viewer(setup, &node, user).await?);
-        }
-        Ok(Self { _node: node, viewers, manifest: Arc::clone(&setup.manifest) })
+        let at = At { peer: node.peer(), address: node.address() };
+        Self::viewing(setup, options, at, vec![node]).await
     }
 
-    pub(super) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
+    /// Viewers of whoever listens there; `behind` is kept running for them.
+    pub(in crate::bench) async fn viewing(
+        setup: &Setup,
+        options: &Options,
+        at: At,
+        behind: Vec<Running>,
+    ) -> Result<Self, BenchError> {
+        let mut viewers = Vec::new();
+        for user in (1..).map(UserId).take(options.connections) {
+            viewers.push(dial(setup, &setup.manifest.title, at, user, None).await?);
+        }
+        Ok(Self { _behind: behind, at, viewers, manifest: Arc::clone(&setup.manifest) })
+    }
+
+    /// Asks for every chunk once.
+    pub(in crate::bench) async fn warm(&self) -> Result<(), BenchError> {
+        let broke = || BenchError::Setting("a chunk did not come while the cache was warmed".to_owned());
+        let viewer = self.viewers.first().ok_or_else(broke)?;
+        for block in 0..self.manifest.block_count() {
+            discard(viewer, &self.manifest, block).await.ok_or_else(broke)?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::bench) async fn turn(&self, options: &Options) -> Result<Turn, BenchError> {
         let end = Instant::now() + options.turn;
         turn(self.viewers.len(), options, |connection, lane| {
             let viewer = self.viewers.get(connection).cloned();
@@ -188,15 +223,23 @@ impl Ours {
     }
 }
 
-/// Connects from a socket of its own and opens a session.
-async fn viewer(setup: &Setup, node: &Running, user: UserId) -> Result<Connection, BenchError> {
+/// Connects from a socket of its own, to which so many bytes may come unread, and
+/// opens a session.
+pub(in crate::bench) async fn dial(
+    setup: &Setup,
+    title: &TitleName,
+    at: At,
+    user: UserId,
+    window: Option<u32>,
+) -> Result<Connection, BenchError> {
     let name: PeerId = "viewer".parse().map_err(failed("a name"))?;
-    let endpoint = Endpoint::open(&EndpointConfig::viewer(name, setup.authority.clone()));
+    let mut config = EndpointConfig::viewer(name, setup.authority.clone());
+    config.payload_window = window.unwrap_or(config.payload_window);
+    let endpoint = Endpoint::open(&config);
     let endpoint = endpoint.map_err(failed("a viewer"))?;
-    let dialled = endpoint.dial(node.address(), Some(node.peer()), PATIENCE).await;
+    let dialled = endpoint.dial(at.address, Some(at.peer), PATIENCE).await;
     let (connection, mut inbox) = dialled.map_err(failed("a viewer"))?;
-    let open =
-        Open::new(1, setup.manifest.title.clone(), Quality::GOLD, user, Visit::Seek(Progress::default()));
+    let open = Open::new(1, title.clone(), Quality::GOLD, user, Visit::Seek(Progress::default()));
     connection.send(Message::Open(open)).map_err(failed("a viewer"))?;
     let answer = timeout(PATIENCE, inbox.recv()).await.map_err(failed("a session"))?;
     match answer.map_err(failed("a session"))? {
@@ -208,7 +251,7 @@ async fn viewer(setup: &Setup, node: &Running, user: UserId) -> Result<Connectio
     Ok(connection)
 }
 
-async fn discard(viewer: &Connection, manifest: &Manifest, block: u32) -> Option<u64> {
+pub(in crate::bench) async fn discard(viewer: &Connection, manifest: &Manifest, block: u32) -> Option<u64> {
     let info = manifest.chunk(block, Layer::BASE)?;
     let id = ChunkId { title: manifest.title.clone(), block, layer: Layer::BASE };
     let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 });

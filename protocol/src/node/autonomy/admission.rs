@@ -10,6 +10,7 @@ use super::record::{Record, SearchState, TakenFrom};
 use super::reservation::Row;
 use super::talk::{AdmissionRefusal, AgentMessage};
 use super::{Autonomy, UserId};
+use crate::node::classes::Reason;
 use crate::peer::PeerId;
 use media::{Layer, Time};
 use std::collections::BTreeMap;
@@ -86,7 +87,8 @@ impl Autonomy {
         }
         // A backup that its own user asks to serve keeps nothing behind it.
         let own_row = self.reservations.remove(info.user);
-        if let Err(why) = self.make_way(now, Rank { started: info.started, kind }) {
+        let rank = Rank { started: info.started, kind };
+        if let Err(why) = self.let_in(now, rank, info) {
             if let Some(row) = own_row {
                 self.reservations.insert(row);
             }
@@ -100,29 +102,48 @@ impl Autonomy {
         Ok(())
     }
 
-    /// Makes room for somebody to be served.
-    fn make_way(&mut self, now: Time, rank: Rank) -> Result<(), AdmissionRefusal> {
+    /// Tests everything in order, the class of the title first, then takes
+    /// everything: a slot, for which a backup may have to leave, and what the
+    /// delivery needs of the links; or nothing.
+    fn let_in(&mut self, now: Time, rank: Rank, info: &UserInfo) -> Result<(), AdmissionRefusal> {
+        let delivery = (info.user, Layer::BASE);
+        let verdict = self.standing(rank);
+        let standing = verdict.map(|_| ());
+        self.grants.admit(delivery, &info.title, info.sla, standing)?;
+        let way = verdict.map_err(AdmissionRefusal::from).and_then(|verdict| self.make_way(now, verdict));
+        if way.is_err() && self.records.get(info.user).is_none() {
+            self.grants.back(delivery);
+        }
+        way
+    }
+
+    /// What the rules about users and the free slots say; nothing is moved.
+    fn standing(&self, rank: Rank) -> Result<Verdict, Reason> {
         let free = self.free();
         if self.level == Level::Origin {
-            return if free > 0 { Ok(()) } else { Err(AdmissionRefusal::Full) };
+            return if free > 0 { Ok(Verdict::Accept) } else { Err(Reason::Slots) };
         }
         let may_move = rank.started || self.config.new_may_displace_backups;
+        let standby = || self.standby_to_leave().is_some() || self.tentative_standby().is_some();
         match decide(free, self.config.bottom_line, rank.kind, self.lowest()) {
-            Verdict::AcceptAndMove => {
-                if may_move {
-                    self.move_one();
-                }
-                Ok(())
-            }
-            Verdict::AcceptAndReplace if may_move && self.claim_slot(now) => {
-                self.trim_rows();
-                Ok(())
-            }
-            Verdict::AcceptAndReplace => Err(AdmissionRefusal::NothingToDisplace),
-            Verdict::Refuse if free == 0 => Err(AdmissionRefusal::Full),
-            Verdict::Refuse if self.config.bottom_line_for_primaries => Err(AdmissionRefusal::BottomLine),
-            Verdict::Accept | Verdict::Refuse => Ok(()),
+            Verdict::AcceptAndMove if may_move => Ok(Verdict::AcceptAndMove),
+            Verdict::AcceptAndReplace if may_move && standby() => Ok(Verdict::AcceptAndReplace),
+            Verdict::AcceptAndReplace => Err(Reason::NothingToDisplace),
+            Verdict::Refuse if free == 0 => Err(Reason::Slots),
+            Verdict::Refuse if self.config.bottom_line_for_primaries => Err(Reason::BottomLine),
+            Verdict::Accept | Verdict::AcceptAndMove | Verdict::Refuse => Ok(Verdict::Accept),
         }
+    }
+
+    /// Makes room for somebody to be served, as the table says.
+    fn make_way(&mut self, now: Time, verdict: Verdict) -> Result<(), AdmissionRefusal> {
+        match verdict {
+            Verdict::AcceptAndMove => self.move_one(),
+            Verdict::AcceptAndReplace if self.claim_slot(now) => self.trim_rows(),
+            Verdict::AcceptAndReplace => return Err(AdmissionRefusal::NothingToDisplace),
+            Verdict::Accept | Verdict::Refuse => {}
+        }
+        Ok(())
     }
 
     /// Opens the record of a user and begins to serve Base.

@@ -3,12 +3,13 @@
 //! Agents carry names and numbers, never payload. What they have gathered is in
 //! small shared vectors, so that an agent forks at the price of a few counters.
 
-use media::{ByteCount, Layer, Quality, Span, TitleName};
+use media::{ByteCount, Hash, Layer, Quality, Span, TitleName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::talk::AdmissionRefusal;
 use crate::peer::PeerId;
 
 /// The most nodes on the path of one agent, whatever the configuration says.
@@ -283,6 +284,10 @@ pub struct SearchAgent {
     /// Whether every node of that layer's level refused and the agent is on its
     /// way to the origin.
     pub ascending: bool,
+    /// Nodes that have Base and refused it.
+    pub refusals: u8,
+    /// Why the first of them did.
+    pub first: Option<AdmissionRefusal>,
     /// The nodes it knows of for this layer and those it has been to, by
     /// distance and name; at most [`MAX_KNOWN`].
     pub known: Arc<[Known]>,
@@ -322,6 +327,8 @@ pub struct PlacementOrder {
     /// How many copies each level must have (the reliability requirement);
     /// 0: as many as there are willing nodes, at least one.
     pub copies: u16,
+    /// BLAKE3 of the manifest: which one of the titles of this name it is.
+    pub version: Hash,
 }
 
 /// Spreads a title's layers over the levels (ADVODS: Push-MA): each level keeps
@@ -336,4 +343,6 @@ pub struct PlacementAgent {
     pub order: PlacementOrder,
     /// Whether the title is to be deleted instead.
     pub withdraw: bool,
+    /// The number of the order, see [`Edition`](super::ledger::Edition).
+    pub edition: u64,
 }

@@ -1,7 +1,8 @@
 //! What may be set, with meaning, unit, range, default and source of each.
 //! "ADVODS" is the paper, "evaluation" its second evaluation.
 
-use media::{ByteCount, Span};
+use crate::node::classes::ClassLimits;
+use media::{BitRate, ByClass, ByteCount, Span};
 
 /// The settings of one [`Autonomy`](super::Autonomy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,10 @@ pub struct AutonomyConfig {
     /// and death of other nodes, so that news lost on the way is asked for.
     /// 0: never. Default 10.
     pub digest_every: u32,
+    /// From where the orders about titles are counted: the time of the start, in
+    /// milliseconds, above those of all earlier starts. Default 0, for networks
+    /// whose nodes live once.
+    pub since: u64,
     /// C: deliveries of a node at once. Paper: 30 (Table 1); production: 200.
     pub capacity: u32,
     /// Deliveries of the origin at once. Default: no bound, since the service
@@ -106,6 +111,20 @@ pub struct AutonomyConfig {
     /// Between two looks of the origin at what is placed; it pushes again what
     /// is short of copies. Default 10 s.
     pub placement_check: Span,
+    /// `T_k`: viewings of a class of titles at once, backups not counted.
+    /// `u64::MAX`: no threshold, the default (Simon et al., section 3).
+    pub thresholds: ByClass<u64>,
+    /// Whether the thresholds do not hold for VIPs. Default off: a threshold is
+    /// policy.
+    pub vip_exempt: bool,
+    /// What all deliveries of the node may take of its link to the viewers, at
+    /// the mean rates of their layers. `u64::MAX`: no bound, the default.
+    pub link_rate: BitRate,
+    /// To how many further nodes a viewer is sent who was refused at a Base node,
+    /// the origin included; who has begun to watch is sent on as long as there is
+    /// one. Paper: no bound (ADVODS 2.2); production: 2. 0: blocked is lost
+    /// (Simon et al.).
+    pub redirects: Option<u8>,
     /// The most links on the way of a search agent. 1 to 63, default 48.
     pub max_hops: usize,
     /// The most notes an agent brings back. 1 to 64, default 8.
@@ -154,6 +173,7 @@ impl AutonomyConfig {
             signal_every: Span::from_secs(1),
             dead_after: Span::from_secs(3),
             digest_every: 10,
+            since: 0,
             capacity: 30,
             origin_capacity: u32::MAX,
             bottom_line: 3,
@@ -183,6 +203,10 @@ impl AutonomyConfig {
             storage: ByteCount(100_000_000_000),
             popularity_floor: 0,
             placement_check: Span::from_secs(10),
+            thresholds: ByClass { archived: u64::MAX, first_time: u64::MAX, ad_hoc: u64::MAX },
+            vip_exempt: false,
+            link_rate: BitRate(u64::MAX),
+            redirects: None,
             max_hops: 48,
             max_route: 8,
             max_asked: 200,
@@ -214,8 +238,16 @@ impl AutonomyConfig {
             layer_retry: Some(Span::from_secs(1)),
             lease: Some(Span::from_secs(10)),
             assume_stored: false,
+            redirects: Some(2),
             ..Self::paper()
         }
+    }
+
+    /// What admission by class has to give away. Slots are counted by the node
+    /// itself, since backups take some of them.
+    pub fn class_limits(&self) -> ClassLimits {
+        let (thresholds, to_viewers) = (self.thresholds, self.link_rate);
+        ClassLimits { thresholds, to_viewers, max_grants: usize::MAX, ..ClassLimits::default() }
     }
 
     /// The longest that a recovery takes: `T_detect + h (T_trans + T_process) +

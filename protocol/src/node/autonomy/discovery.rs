@@ -23,7 +23,7 @@ use std::sync::Arc;
 struct Walk {
     /// What came here last, or was sent from here; on the start node with an
     /// empty path.
-    agent: DiscoveryAgent,
+    agent: Box<DiscoveryAgent>,
     /// The neighbours from which a reply is awaited.
     outstanding: Vec<PeerId>,
     /// The best so far.
@@ -121,10 +121,10 @@ impl Autonomy {
         let deadline = now + agent.timeout;
         let path: Arc<[PeerId]> = [self.id].into();
         for to in &outstanding {
-            let copy = DiscoveryAgent { path: Arc::clone(&path), ..agent.clone() };
-            self.send(*to, AgentMessage::Discovery(copy));
+            let copy = DiscoveryAgent { path: Arc::clone(&path), ..DiscoveryAgent::clone(&agent) };
+            self.send(*to, AgentMessage::Discovery(Box::new(copy)));
         }
-        let (best, route, whole) = (None, Vec::new(), true);
+        let (agent, best, route, whole) = (Box::new(agent), None, Vec::new(), true);
         self.walks.open_walk(Walk { agent, outstanding, best, route, whole, deadline });
         true
     }
@@ -152,7 +152,7 @@ impl Autonomy {
         }
     }
 
-    pub(super) fn hear_agent(&mut self, now: Time, from: PeerId, agent: DiscoveryAgent, travel: Span) {
+    pub(super) fn hear_agent(&mut self, now: Time, from: PeerId, agent: Box<DiscoveryAgent>, travel: Span) {
         if let Err(why) = self.check_agent(from, &agent) {
             return self.event(AutonomyEvent::Rejected { from, why });
         }
@@ -163,7 +163,7 @@ impl Autonomy {
         }
     }
 
-    fn agent_arrives(&mut self, now: Time, from: PeerId, mut agent: DiscoveryAgent, travel: Span) {
+    fn agent_arrives(&mut self, now: Time, from: PeerId, mut agent: Box<DiscoveryAgent>, travel: Span) {
         // Stop rule c. What is known of this node's own state went with the first.
         if self.walks.was_here(agent.id) {
             return self.turn_back(now, agent, Speaks::Nobody);
@@ -187,7 +187,8 @@ impl Autonomy {
         let hops = agent.path.len();
         let room = self.config.max_route.min(MAX_ROUTE);
         let dead = |node| self.survival.is_dead(node);
-        let mut read = self.board.read(now, &self.wanted(&agent), &skipped, room, dead);
+        let wanted = self.wanted(&agent);
+        let mut read = self.board.read(now, &wanted, &skipped, room, dead);
         for note in &mut read {
             note.hops = add_hops(note.hops, hops);
         }
@@ -198,13 +199,12 @@ impl Autonomy {
             self.walks.remember(agent.id, deadline);
             return self.turn_back(now, agent, Speaks::All);
         }
-        self.board.leave(agent.id, add_hops(0, hops), &agent.route, deadline);
+        self.board.leave(&wanted, add_hops(0, hops), &agent.route, deadline);
         let path: Arc<[PeerId]> = agent.path.iter().copied().chain([self.id]).collect();
         for to in &out {
-            let copy = DiscoveryAgent { path: Arc::clone(&path), ..agent.clone() };
-            self.send(*to, AgentMessage::Discovery(copy));
+            let copy = DiscoveryAgent { path: Arc::clone(&path), ..DiscoveryAgent::clone(&agent) };
+            self.send(*to, AgentMessage::Discovery(Box::new(copy)));
         }
-        let wanted = self.wanted(&agent);
         let route = wanted.best(agent.route.iter().copied(), self.config.max_route);
         let best = route.first().map(|note| Offer { note: *note, held: false });
         self.walks.open_walk(Walk { agent, outstanding: out, best, route, whole: true, deadline });
@@ -239,7 +239,7 @@ impl Autonomy {
     }
 
     /// An agent stops here and goes back the way it came.
-    fn turn_back(&mut self, now: Time, agent: DiscoveryAgent, speaks: Speaks) {
+    fn turn_back(&mut self, now: Time, agent: Box<DiscoveryAgent>, speaks: Speaks) {
         let route = self.wanted(&agent).best(agent.route.iter().copied(), self.config.max_route);
         let best = route.first().map(|note| Offer { note: *note, held: false });
         self.send_reply(now, agent, best, route, speaks);
@@ -249,7 +249,7 @@ impl Autonomy {
     fn send_reply(
         &mut self,
         now: Time,
-        agent: DiscoveryAgent,
+        mut agent: Box<DiscoveryAgent>,
         best: Option<Offer>,
         route: Vec<Note>,
         speaks: Speaks,
@@ -257,12 +257,10 @@ impl Autonomy {
         let (candidate, route) = self.settle(now, &agent, best, route);
         let Some(at) = agent.path.len().checked_sub(1) else { return };
         let Some(to) = agent.path.get(at).copied() else { return };
-        let state = AgentState::Reply { late: false, speaks };
-        let at = u8::try_from(at).unwrap_or(u8::MAX);
-        self.send(
-            to,
-            AgentMessage::Discovery(DiscoveryAgent { state, at, candidate, route: route.into(), ..agent }),
-        );
+        agent.state = AgentState::Reply { late: false, speaks };
+        agent.at = u8::try_from(at).unwrap_or(u8::MAX);
+        (agent.candidate, agent.route) = (candidate, route.into());
+        self.send(to, AgentMessage::Discovery(agent));
     }
 
     /// Where the best candidate is this node, reserves it tentatively; where
@@ -291,7 +289,14 @@ impl Autonomy {
         (best, route)
     }
 
-    fn reply_arrives(&mut self, now: Time, from: PeerId, agent: DiscoveryAgent, late: bool, speaks: Speaks) {
+    fn reply_arrives(
+        &mut self,
+        now: Time,
+        from: PeerId,
+        agent: Box<DiscoveryAgent>,
+        late: bool,
+        speaks: Speaks,
+    ) {
         let id = agent.id;
         let Some(walk) = self.walks.open.get_mut(&id) else {
             return self.pass_on(now, agent);
@@ -305,7 +310,8 @@ impl Autonomy {
         }
         let hops = walk.agent.path.len();
         if speaks == Speaks::All && !late && self.config.board_stop {
-            self.board.result(now, from, agent.wanted, add_hops(0, hops), &agent.route);
+            let wanted = self.wanted(&agent);
+            self.board.result(now, from, &wanted, add_hops(0, hops), &agent.route);
         }
         self.merge(id, &agent);
         if self.walks.open.get(&id).is_some_and(|walk| walk.outstanding.is_empty()) {
@@ -356,18 +362,16 @@ impl Autonomy {
 
     /// A reply to somebody who has answered already goes on along its path; the
     /// start node may still want it.
-    fn pass_on(&mut self, now: Time, agent: DiscoveryAgent) {
+    fn pass_on(&mut self, now: Time, mut agent: Box<DiscoveryAgent>) {
         let route: Vec<Note> = agent.route.to_vec();
         let (candidate, route) = self.settle(now, &agent, agent.candidate, route);
         let Some(at) = agent.at.checked_sub(1) else {
             return self.late_reply(now, agent.id, candidate, route);
         };
         let Some(to) = agent.path.get(usize::from(at)).copied() else { return };
-        let state = AgentState::Reply { late: true, speaks: Speaks::Some };
-        self.send(
-            to,
-            AgentMessage::Discovery(DiscoveryAgent { state, at, candidate, route: route.into(), ..agent }),
-        );
+        agent.state = AgentState::Reply { late: true, speaks: Speaks::Some };
+        (agent.at, agent.candidate, agent.route) = (at, candidate, route.into());
+        self.send(to, AgentMessage::Discovery(agent));
     }
 
     /// Timers that fired.

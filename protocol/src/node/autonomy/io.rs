@@ -2,8 +2,9 @@
 
 use super::agent::{DiscoveryKind, EntryKind, Level, PlacementOrder, SearchId, Sla, UserId};
 use super::talk::{AdmissionRefusal, AgentMessage, PlacementRefusal};
+use crate::node::classes::TitleFacts;
 use crate::peer::PeerId;
-use media::{ByteCount, Layer, Quality, Span, TitleName};
+use media::{ByteCount, Hash, Layer, Quality, Span, TitleName};
 use serde::Serialize;
 
 /// Something that happened.
@@ -90,7 +91,18 @@ pub enum AutonomyInput {
         layer: Layer,
         /// What it takes on disk.
         size: ByteCount,
+        /// BLAKE3 of the title's manifest.
+        version: Hash,
     },
+    /// A layer that was stored here is gone or damaged, and not by order.
+    Lost {
+        /// The title.
+        title: TitleName,
+        /// The layer.
+        layer: Layer,
+    },
+    /// What admission has to know of the titles that are held here: all of them.
+    Titles(Vec<TitleFacts>),
     /// The time told by `poll_timeout` has come; harmless at any other time.
     Timeout,
 }
@@ -165,6 +177,8 @@ pub enum AutonomyOutput {
         layer: Layer,
         /// Who has it.
         origin: PeerId,
+        /// BLAKE3 of the title's manifest.
+        version: Hash,
     },
     /// Delete this layer.
     Drop {
@@ -315,6 +329,10 @@ pub enum AutonomyEvent {
     Storing { title: TitleName, layer: Layer },
     /// A layer is not stored here.
     NotStoring { title: TitleName, layer: Layer, why: PlacementRefusal },
+    /// A copy here is of an older version than the network's; it is replaced.
+    CopyOutdated { title: TitleName, layer: Layer },
+    /// A copy here is gone or damaged; its origin hears so.
+    CopyLost { title: TitleName, layer: Layer },
     /// Origin: a layer has fewer copies than wanted.
     PlacementShort { title: TitleName, layer: Layer, copies: usize, wanted: u16 },
     /// Origin: every layer of a title has its copies.

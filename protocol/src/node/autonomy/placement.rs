@@ -1,6 +1,7 @@
 //! Who stores what (ADVODS 2.2: Push-MA, "information fading"): the origin's
 //! agent carries a title's layers outwards, each level keeps its own, and the
-//! rest travels on. Nodes decide themselves whether to store.
+//! rest travels on. Nodes decide themselves whether to store. This is the origin's
+//! side; what a node does is in `holding.rs`.
 //!
 //! A layer lives at one level only, and all storing nodes of a level store the
 //! same one: no node ever stores a layer of another level. A node that refuses is
@@ -9,45 +10,16 @@
 
 use super::Autonomy;
 use super::agent::{LayerOrder, Level, PlacementAgent, PlacementOrder};
-use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy};
-use super::talk::{AgentMessage, PlacementAnswer, PlacementRefusal};
+use super::io::{AutonomyEvent, Bound, RejectedWhy};
+use super::ledger::Edition;
+use super::talk::{AgentMessage, PlacementAnswer};
 use crate::peer::PeerId;
-use media::{ByteCount, Layer, Span, Time, TitleName};
+use media::{Hash, Layer, Span, Time, TitleName};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How long an origin waits for more nodes to join before it offers titles again.
 const JOIN_WAIT: Span = Span::from_millis(500);
-
-/// What one node stores, and what it was offered.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Store {
-    held: BTreeMap<(TitleName, Layer), Held>,
-    offers: BTreeMap<(TitleName, Layer), (PeerId, ByteCount)>,
-    seen: BTreeSet<(PeerId, u32)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    size: ByteCount,
-    whole: bool,
-    origin: Option<PeerId>,
-}
-
-impl Store {
-    pub(super) fn has(&self, title: &TitleName, layer: Layer) -> bool {
-        // The key owns its title; a range over the borrowed name is not possible.
-        self.held.iter().any(|((have, of), held)| *of == layer && held.whole && have == title)
-    }
-
-    pub(super) fn whole(&self) -> impl Iterator<Item = (&TitleName, Layer)> {
-        self.held.iter().filter(|(_, held)| held.whole).map(|((title, layer), _)| (title, *layer))
-    }
-
-    fn used(&self) -> ByteCount {
-        self.held.values().fold(ByteCount(0), |sum, held| sum + held.size)
-    }
-}
 
 /// The origin's book of titles.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +31,8 @@ pub(super) struct Pushes {
 #[derive(Clone, Debug)]
 struct Push {
     order: PlacementOrder,
+    /// The number of the order.
+    edition: u64,
     /// Who has a layer, or is getting it (`false`).
     holders: BTreeMap<Layer, BTreeMap<PeerId, bool>>,
     check: Option<Time>,
@@ -101,10 +75,9 @@ impl Autonomy {
         })
     }
 
-    /// Titles and layers placed here, whole. What an origin has of its own was not
-    /// placed.
-    pub fn stored(&self) -> impl Iterator<Item = (&TitleName, Layer)> {
-        self.store.whole().filter(|_| self.level != Level::Origin)
+    /// Origin: the order by which a title is published.
+    pub fn order(&self, title: &TitleName) -> Option<&PlacementOrder> {
+        self.pushes.titles.get(title).map(|push| &push.order)
     }
 
     /// Origin: spreads a title, or spreads it anew.
@@ -120,149 +93,47 @@ impl Autonomy {
         layers.sort_by_key(|order| Reverse(order.layer));
         layers.truncate(media::layer::MAX_LAYERS);
         order.layers = layers.into();
+        let (title, version) = (order.title.clone(), order.version);
+        let last = self.ledger.get(&title).filter(|last| last.origin == self.id);
+        let last = last.filter(|last| last.version == Some(version)).map(|last| last.number);
+        let edition = last.unwrap_or_else(|| self.next_edition(&title));
         let check = Some(now + self.config.placement_check);
-        let before = self.pushes.titles.remove(&order.title);
+        // Copies of another version are none of this one.
+        let before = self.pushes.titles.remove(&title).filter(|push| push.order.version == version);
         let holders = before.map_or_else(BTreeMap::new, |push| push.holders);
-        let push = Push { order: order.clone(), holders, check, renew: false };
-        self.pushes.titles.insert(order.title.clone(), push);
-        self.push(order, false);
+        let push = Push { order, edition, holders, check, renew: false };
+        self.pushes.titles.insert(title.clone(), push);
+        let said = Edition { title: title.clone(), origin: self.id, number: edition, version: Some(version) };
+        self.note_edition(&said);
+        self.push_again(&title);
+    }
+
+    /// Origin: nodes know an order of this origin about a title that is above the
+    /// one it gives now. It lost its memory, and its clock ran back.
+    pub(super) fn publish_above(&mut self, said: &Edition) {
+        let Some(push) = self.pushes.titles.get(&said.title) else { return };
+        if said.version == Some(push.order.version) {
+            return;
+        }
+        let (order, now) = (push.order.clone(), self.now);
+        self.publish(now, order);
     }
 
     /// Origin: deletes a title on all nodes.
     pub(super) fn unpublish(&mut self, title: &TitleName) {
         if let Some(push) = self.pushes.titles.remove(title) {
-            self.push(push.order, true);
+            let number = self.next_edition(title);
+            self.note_edition(&Edition { title: title.clone(), origin: self.id, number, version: None });
+            self.push(push.order, number, true);
         }
     }
 
-    fn push(&mut self, order: PlacementOrder, withdraw: bool) {
+    fn push(&mut self, order: PlacementOrder, edition: u64, withdraw: bool) {
         self.pushes.serial = self.pushes.serial.wrapping_add(1);
-        let agent = PlacementAgent { origin: self.id, serial: self.pushes.serial, order, withdraw };
+        let agent = PlacementAgent { origin: self.id, serial: self.pushes.serial, order, withdraw, edition };
         let adjacent: Vec<PeerId> = self.survival.alive().map(|(peer, _)| peer).collect();
         for peer in adjacent {
             self.send(peer, AgentMessage::Placement(agent.clone()));
-        }
-    }
-
-    /// A Push-MA comes by.
-    pub(super) fn hear_placement(&mut self, from: PeerId, mut agent: PlacementAgent) {
-        let Level::Layer(own) = self.level else {
-            return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::WrongLevel });
-        };
-        if self.survival.neighbour(from).is_none_or(|neighbour| neighbour.level <= self.level) {
-            return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotANeighbour });
-        }
-        if !self.store.seen.insert((agent.origin, agent.serial)) {
-            return;
-        }
-        if self.store.seen.len() > self.config.max_titles {
-            self.store.seen.pop_first();
-        }
-        if agent.withdraw {
-            self.withdraw(&agent.order.title);
-        } else if let Some(order) = agent.order.layers.iter().find(|order| order.layer == own).copied()
-            && self.consider(&agent, order)
-        {
-            agent.order.layers =
-                agent.order.layers.iter().filter(|order| order.layer != own).copied().collect();
-        }
-        // What is left for levels further out travels on.
-        // Where a level has no node, the next one further out is reached directly.
-        let outer = self.survival.alive().map(|(_, n)| n.level).filter(|level| *level < self.level);
-        let outward = outer.max();
-        if agent.withdraw || agent.order.layers.iter().any(|order| order.layer < own) {
-            let next = self.survival.alive().filter(|(_, n)| Some(n.level) == outward);
-            let next: Vec<PeerId> = next.map(|(peer, _)| peer).collect();
-            for peer in next {
-                self.send(peer, AgentMessage::Placement(agent.clone()));
-            }
-        }
-    }
-
-    /// Whether this node takes its layer off the agent.
-    fn consider(&mut self, agent: &PlacementAgent, order: LayerOrder) -> bool {
-        let (title, layer) = (agent.order.title.clone(), order.layer);
-        let key = (title.clone(), layer);
-        if let Some(held) = self.store.held.get_mut(&key) {
-            held.origin = Some(agent.origin);
-            if held.whole {
-                self.answer(agent.origin, title, layer, PlacementAnswer::Whole);
-            }
-            return true;
-        }
-        match self.would_store(&agent.order, order) {
-            Ok(()) if agent.order.copies == 0 => {
-                self.fetch(title, layer, order.size, agent.origin);
-                true
-            }
-            Ok(()) => {
-                self.store.offers.insert(key, (agent.origin, order.size));
-                self.answer(agent.origin, title, layer, PlacementAnswer::Willing);
-                true
-            }
-            Err(why) => {
-                self.answer(agent.origin, title.clone(), layer, PlacementAnswer::Unwilling(why));
-                self.event(AutonomyEvent::NotStoring { title, layer, why });
-                false
-            }
-        }
-    }
-
-    fn would_store(&self, title: &PlacementOrder, order: LayerOrder) -> Result<(), PlacementRefusal> {
-        let weight = u32::from(title.popularity).saturating_mul(u32::from(order.importance)) / 100;
-        if weight < self.config.popularity_floor {
-            Err(PlacementRefusal::NotPopular)
-        } else if self.store.used() + order.size > self.config.storage {
-            Err(PlacementRefusal::NoStorage)
-        } else if self.store.held.len().max(self.store.offers.len()) >= self.config.max_titles {
-            Err(PlacementRefusal::TooManyTitles)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn answer(&mut self, origin: PeerId, title: TitleName, layer: Layer, answer: PlacementAnswer) {
-        self.send(origin, AgentMessage::Placed { title, layer, answer });
-    }
-
-    fn fetch(&mut self, title: TitleName, layer: Layer, size: ByteCount, origin: PeerId) {
-        let held = Held { size, whole: false, origin: Some(origin) };
-        self.store.held.insert((title.clone(), layer), held);
-        self.event(AutonomyEvent::Storing { title: title.clone(), layer });
-        self.output(AutonomyOutput::Fetch { title, layer, origin });
-    }
-
-    /// The origin accepts an offer.
-    pub(super) fn hear_take(&mut self, from: PeerId, title: TitleName, layer: Layer) {
-        match self.store.offers.remove(&(title.clone(), layer)) {
-            Some((origin, size)) if origin == from => self.fetch(title, layer, size, origin),
-            Some(_) | None => self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs }),
-        }
-    }
-
-    /// A layer is here, whole: it is announced now, and served from now on.
-    pub(super) fn layer_stored(&mut self, title: TitleName, layer: Layer, size: ByteCount) {
-        if self.level != Level::Layer(layer) && self.level != Level::Origin {
-            return self.event(AutonomyEvent::Rejected { from: self.id, why: RejectedWhy::WrongLevel });
-        }
-        let key = (title.clone(), layer);
-        if !self.store.held.contains_key(&key) && self.store.held.len() >= self.config.max_titles {
-            return self.event(AutonomyEvent::BoundReached { what: Bound::Titles });
-        }
-        let origin = self.store.held.get(&key).and_then(|held| held.origin);
-        self.store.held.insert(key, Held { size, whole: true, origin });
-        if let Some(origin) = origin {
-            self.answer(origin, title, layer, PlacementAnswer::Whole);
-        }
-    }
-
-    fn withdraw(&mut self, title: &TitleName) {
-        self.store.offers.retain(|(of, _), _| of != title);
-        let gone = self.store.held.keys().filter(|(of, _)| of == title).cloned().collect::<Vec<_>>();
-        for key in gone {
-            self.store.held.remove(&key);
-            let (title, layer) = key;
-            self.output(AutonomyOutput::Drop { title, layer });
         }
     }
 
@@ -270,17 +141,20 @@ impl Autonomy {
     pub(super) fn hear_placed(
         &mut self,
         from: PeerId,
-        title: &TitleName,
-        layer: Layer,
+        (title, layer, version): (&TitleName, Layer, Hash),
         answer: PlacementAnswer,
     ) {
-        let max = self.config.max_nodes;
+        let (max, soon) = (self.config.max_nodes, self.now + JOIN_WAIT);
         let Some(push) = self.pushes.titles.get_mut(title) else {
             return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs });
         };
         let Some(order) = push.order.layers.iter().find(|order| order.layer == layer).copied() else {
             return self.event(AutonomyEvent::Rejected { from, why: RejectedWhy::NotTheirs });
         };
+        if version != push.order.version {
+            // It speaks of what was there before, and is about to hear of this one.
+            return;
+        }
         let (_, all) = push.copies(layer);
         let wanted = push.wanted();
         let of = push.holders.entry(layer).or_default();
@@ -293,6 +167,11 @@ impl Autonomy {
             PlacementAnswer::Whole if of.len() < max => {
                 of.insert(from, true);
                 self.whole_title(title);
+            }
+            PlacementAnswer::Lost => {
+                of.remove(&from);
+                push.check = Some(push.check.map_or(soon, |check| check.min(soon)));
+                push.renew = true;
             }
             PlacementAnswer::Willing | PlacementAnswer::Whole | PlacementAnswer::Unwilling(_) => {}
         }
@@ -343,8 +222,9 @@ impl Autonomy {
     }
 
     fn push_again(&mut self, title: &TitleName) {
-        if let Some(order) = self.pushes.titles.get(title).map(|push| push.order.clone()) {
-            self.push(order, false);
+        let push = self.pushes.titles.get(title).map(|push| (push.order.clone(), push.edition));
+        if let Some((order, edition)) = push {
+            self.push(order, edition, false);
         }
     }
 

@@ -150,7 +150,7 @@ impl Autonomy {
         let Some(quest) = self.quests.get_mut(&id.user) else { return };
         quest.phase = Phase::Confirming { node: next, rest, until };
         let kind = quest.wanted;
-        self.send(next, AgentMessage::Confirm { search: id, kind, info });
+        self.send(next, AgentMessage::Confirm { search: id, kind, info: Box::new(info) });
     }
 
     /// A node asked for a reservation: it makes it official or says why not.

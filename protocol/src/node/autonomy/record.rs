@@ -91,6 +91,7 @@ pub struct Records {
     users: BTreeMap<UserId, Record>,
     vip: u32,
     normal: u32,
+    changes: u64,
 }
 
 impl Records {
@@ -104,17 +105,24 @@ impl Records {
         self.normal
     }
 
+    /// Counts who came and went.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Adds a user, or replaces its record.
     pub fn insert(&mut self, record: Record) {
         self.remove(record.info.user);
         *self.count(record.kind) = self.count(record.kind).saturating_add(1);
         self.users.insert(record.info.user, record);
+        self.changes = self.changes.wrapping_add(1);
     }
 
     /// Takes a user out.
     pub fn remove(&mut self, user: UserId) -> Option<Record> {
         let record = self.users.remove(&user)?;
         *self.count(record.kind) = self.count(record.kind).saturating_sub(1);
+        self.changes = self.changes.wrapping_add(1);
         Some(record)
     }
 

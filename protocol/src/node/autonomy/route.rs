@@ -4,7 +4,10 @@
 use super::agent::{DiscoveryKind, EntryKind, Note, SearchId};
 use super::config::Policy;
 use crate::peer::PeerId;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
+
+/// The place of a note among others: its merits in one number, then its node.
+pub type Merit = (u64, PeerId);
 
 /// What makes a node a candidate.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +40,16 @@ impl Wanted {
 
     /// The better one first.
     pub fn compare(&self, a: &Note, b: &Note) -> Ordering {
-        let nearest = a.hops.cmp(&b.hops);
-        let roomiest = Reverse(a.headroom).cmp(&Reverse(b.headroom));
-        let order = match self.policy {
-            Policy::Nearest => nearest.then(roomiest),
-            Policy::MostHeadroom => roomiest.then(nearest),
-        };
-        order.then(a.node.cmp(&b.node))
+        self.merit(a).cmp(&self.merit(b))
+    }
+
+    /// How good a note is, the best lowest: two notes of one merit speak of one node.
+    pub fn merit(&self, note: &Note) -> Merit {
+        let (hops, spent) = (u64::from(note.hops), u64::from(u32::MAX - note.headroom));
+        match self.policy {
+            Policy::Nearest => ((hops << 32) | spent, note.node),
+            Policy::MostHeadroom => ((spent << 8) | hops, note.node),
+        }
     }
 
     /// The candidates among `notes`, the best first, each node once, at most `max`.

@@ -9,9 +9,15 @@ use super::Autonomy;
 use super::agent::{EntryKind, Known, Level, MAX_KNOWN, SearchAgent, UserId, UserInfo};
 use super::io::{AutonomyEvent, AutonomyOutput, Bound, RejectedWhy, UserRequest, ViewerNotice};
 use super::talk::{AdmissionRefusal, AgentMessage};
+use crate::node::classes::Reason;
 use crate::peer::PeerId;
 use media::layer::MAX_LAYERS;
 use media::{Layer, Quality, Span, Time};
+
+/// By how much a seek raises an epoch that there was: by more than the take-overs
+/// that the viewer may not have noticed, each of which raises it by 1. What the
+/// viewer does last is right.
+const SEEK_RAISES: u64 = 16;
 
 impl Autonomy {
     /// A viewer came to this node.
@@ -29,7 +35,7 @@ impl Autonomy {
             quality: Quality(layers),
             sla: request.sla,
             started: request.started,
-            epoch: request.epoch.saturating_add(1),
+            epoch: request.epoch.saturating_add(if request.epoch == 0 { 1 } else { SEEK_RAISES }),
             position: request.position,
             remaining: request.remaining,
             buffer: if request.buffer == Span::ZERO { self.config.buffer } else { request.buffer },
@@ -51,7 +57,16 @@ impl Autonomy {
     /// Sends a user's agent off from this node.
     pub(super) fn pull(&mut self, now: Time, info: UserInfo, entry: PeerId) {
         let known = [Known { hops: 0, node: self.id, visited: false }].into();
-        let agent = SearchAgent { info, entry, base: None, layer: Layer::BASE, ascending: false, known };
+        let agent = SearchAgent {
+            info,
+            entry,
+            base: None,
+            layer: Layer::BASE,
+            ascending: false,
+            refusals: 0,
+            first: None,
+            known,
+        };
         self.search_here(now, agent);
     }
 
@@ -77,6 +92,10 @@ impl Autonomy {
         while self.level == Level::Origin || self.level == Level::Layer(agent.layer) {
             if let Err(refusal) = self.grant(now, &agent) {
                 why = refusal;
+                if agent.base.is_none() && refusal != AdmissionRefusal::NotStored {
+                    agent.refusals = agent.refusals.saturating_add(1);
+                    agent.first.get_or_insert(refusal);
+                }
                 break;
             }
             if agent.layer == Layer::BASE {
@@ -127,9 +146,9 @@ impl Autonomy {
         if !self.stores(&info.title, layer) {
             return Err(AdmissionRefusal::NotStored);
         }
-        if self.free() == 0 && !self.streams.contains(user, layer) {
-            return Err(AdmissionRefusal::Full);
-        }
+        let room = self.free() > 0 || self.streams.contains(user, layer);
+        let standing = if room { Ok(()) } else { Err(Reason::Slots) };
+        self.grants.admit((user, layer), &info.title, info.sla, standing)?;
         self.streams.start(user, layer, base, info.epoch);
         self.output(AutonomyOutput::StartDelivery {
             user,
@@ -145,18 +164,22 @@ impl Autonomy {
     /// To the nearest node not asked yet; when there is none, up to the origin.
     /// Where there is no way on, the user is told `why` this node refused.
     fn move_on(&mut self, mut agent: SearchAgent, mut known: Vec<Known>, why: AdmissionRefusal) {
+        let most = self.config.redirects.filter(|_| agent.base.is_none() && !agent.info.started);
+        if most.is_some_and(|most| agent.refusals > most) {
+            return self.not_granted(&agent, why);
+        }
         if !agent.ascending {
             self.draw_map(&agent, &mut known);
             let next = known.iter().find(|place| !place.visited && !self.survival.is_dead(place.node));
             if let Some(next) = next.map(|place| place.node) {
                 agent.known = known.into();
-                return self.send(next, AgentMessage::Search(agent));
+                return self.send(next, AgentMessage::Search(Box::new(agent)));
             }
             agent.ascending = true;
         }
         agent.known = known.into();
         match self.inward() {
-            Some(next) => self.send(next, AgentMessage::Search(agent)),
+            Some(next) => self.send(next, AgentMessage::Search(Box::new(agent))),
             None => self.not_granted(&agent, why),
         }
     }
@@ -194,6 +217,8 @@ impl Autonomy {
 
     fn not_granted(&mut self, agent: &SearchAgent, why: AdmissionRefusal) {
         let (user, layer) = (agent.info.user, agent.layer);
+        // What the nearest node said is what concerns the user.
+        let why = agent.first.unwrap_or(why);
         self.event(AutonomyEvent::NotServed { user, layer });
         let to = agent.base.unwrap_or(agent.entry);
         let message = AgentMessage::NotGranted { user, layer, why };
@@ -246,11 +271,8 @@ impl Autonomy {
 
     /// Nobody can serve a layer: as `hear_granted`.
     pub(super) fn hear_not_granted(&mut self, now: Time, user: UserId, layer: Layer, why: AdmissionRefusal) {
-        if layer > Layer::BASE
-            && self.records.get(user).is_some()
-            && let Some(wait) = self.config.layer_retry
-        {
-            self.layers_again.get_or_insert(now + wait);
+        if layer > Layer::BASE && self.records.get(user).is_some() {
+            self.look_again(now);
         }
         let entry = self.records.get(user).map(|record| record.entry);
         if let Some(entry) = entry.filter(|entry| *entry != self.id) {
@@ -275,8 +297,26 @@ impl Autonomy {
         let info = UserInfo { quality: layer.quality(), ..record.info_at(now) };
         let (entry, base) = (record.entry, Some(self.id));
         let known = vec![Known { hops: 0, node: self.id, visited: true }];
-        let agent = SearchAgent { info, entry, base, layer, ascending: false, known: [].into() };
+        let agent = SearchAgent {
+            info,
+            entry,
+            base,
+            layer,
+            ascending: false,
+            refusals: 0,
+            first: None,
+            known: [].into(),
+        };
         self.move_on(agent, known, AdmissionRefusal::NotStored);
+    }
+
+    /// Layers that nobody can serve are looked for again in a while: a node that
+    /// comes or returns is linked with the others only then, and agents may be lost
+    /// with one that dies.
+    pub(super) fn look_again(&mut self, now: Time) {
+        if let Some(wait) = self.config.layer_retry {
+            self.layers_again.get_or_insert(now + wait);
+        }
     }
 
     /// It is time to look again for layers that nobody could serve.

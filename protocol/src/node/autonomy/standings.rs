@@ -4,7 +4,8 @@
 //! partition or with whoever would have passed it on. So every few signals a
 //! node sends a digest of the standings it knows in place of a signal; a
 //! neighbour that knows others answers with some of its own, each of which is
-//! taken as the flooded news would have been.
+//! taken as the flooded news would have been. The same digest covers what is known
+//! of titles, see `ledger.rs`.
 
 use super::Autonomy;
 use super::survival::MAX_STANDINGS;
@@ -15,9 +16,10 @@ use media::Time;
 impl Autonomy {
     /// What is sent to every neighbour at each beat.
     pub(super) fn beat(&mut self) {
-        let message = match self.survival.digest_due(self.config.digest_every) {
-            Some(digest) => AgentMessage::Digest(digest),
-            None => AgentMessage::Signal,
+        let message = if self.survival.digest_due(self.config.digest_every) {
+            AgentMessage::Digest(self.digest())
+        } else {
+            AgentMessage::Signal
         };
         let to: Vec<PeerId> = self.survival.everybody().collect();
         for peer in to {
@@ -28,12 +30,23 @@ impl Autonomy {
     /// A neighbour says what it knows, in short.
     pub(super) fn hear_digest(&mut self, from: PeerId, digest: u64) {
         let neighbour = self.survival.neighbour(from).is_some();
-        if neighbour && digest != self.survival.digest() {
-            let some = self.survival.some_standings();
-            if !some.is_empty() {
-                self.send(from, AgentMessage::Standings(some.into()));
-            }
+        if !neighbour || digest == self.digest() {
+            return;
         }
+        let some = self.survival.some_standings();
+        if !some.is_empty() {
+            self.send(from, AgentMessage::Standings(some.into()));
+        }
+        let some = self.ledger.some();
+        if !some.is_empty() {
+            self.send(from, AgentMessage::Editions(some.into()));
+        }
+    }
+
+    /// A number that differs where what is known of nodes and titles does; 0 for
+    /// none.
+    pub fn digest(&self) -> u64 {
+        self.survival.digest().wrapping_add(self.ledger.digest())
     }
 
     /// A neighbour says what it knows; news is passed on as any other.

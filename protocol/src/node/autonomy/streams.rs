@@ -19,11 +19,17 @@ struct Stream {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Streams {
     streams: BTreeMap<(UserId, Layer), Stream>,
+    /// Counts those that came and went.
+    changes: u64,
 }
 
 impl Streams {
     pub(super) fn len(&self) -> usize {
         self.streams.len()
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(super) fn contains(&self, user: UserId, layer: Layer) -> bool {
@@ -40,6 +46,7 @@ impl Streams {
 
     pub(super) fn start(&mut self, user: UserId, layer: Layer, base: PeerId, epoch: u64) {
         self.streams.insert((user, layer), Stream { base, epoch, orphaned: None });
+        self.changes = self.changes.wrapping_add(1);
     }
 
     /// Another Base node, unless it speaks of an epoch that has passed. Whether
@@ -59,6 +66,7 @@ impl Streams {
         let may = |stream: &Stream| stream.base == from || epoch > stream.epoch;
         let of = self.streams.iter().filter(|((of, _), stream)| *of == user && may(stream));
         let layers: Vec<Layer> = of.map(|((_, layer), _)| *layer).collect();
+        self.changes = self.changes.wrapping_add(1);
         for layer in &layers {
             self.streams.remove(&(user, *layer));
         }
@@ -84,6 +92,7 @@ impl Streams {
         let over =
             self.streams.iter().filter(|(_, stream)| stream.orphaned.is_some_and(|until| until <= now));
         let over: Vec<(UserId, Layer)> = over.map(|(key, _)| *key).collect();
+        self.changes = self.changes.wrapping_add(1);
         for key in &over {
             self.streams.remove(key);
         }

@@ -201,15 +201,15 @@ impl Survival {
         news
     }
 
-    /// The digest to be sent in place of this beat's signal, at each `every`-th
-    /// beat; never if that is 0.
-    pub fn digest_due(&mut self, every: u32) -> Option<u64> {
+    /// Whether a digest is to be sent in place of this beat's signal: at each
+    /// `every`-th beat; never if that is 0.
+    pub fn digest_due(&mut self, every: u32) -> bool {
         self.beats = self.beats.saturating_add(1);
-        if every == 0 || self.beats < every {
-            return None;
+        let due = every > 0 && self.beats >= every;
+        if due {
+            self.beats = 0;
         }
-        self.beats = 0;
-        Some(self.digest())
+        due
     }
 
     /// A number that differs where standings do, whatever their order; 0 for none.
@@ -338,8 +338,8 @@ mod tests {
     #[test]
     fn digests_come_every_few_beats_and_differ_where_standings_do() {
         let (mut one, mut other) = (watching(0), watching(0));
-        assert_eq!([0; 6].map(|_| one.digest_due(3)), [None, None, Some(0), None, None, Some(0)]);
-        assert_eq!(one.digest_due(0), None);
+        assert_eq!([0; 6].map(|_| one.digest_due(3)), [false, false, true, false, false, true]);
+        assert!(!one.digest_due(0) && one.digest() == 0);
         let said = one.judge(peer("b"), peer("me"), true).unwrap();
         assert_ne!(one.digest(), other.digest());
         assert!(!other.learn(Standing { seq: 2, ..said }, true), "an even number is no death");

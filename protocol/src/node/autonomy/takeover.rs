@@ -112,6 +112,7 @@ impl Autonomy {
         self.quests_without(now, dead);
         self.backups_died(now, dead);
         self.layers_died(now, dead);
+        self.look_again(now);
         self.streams.orphan(dead, now + self.config.lease.unwrap_or(self.config.dead_after));
         self.holder_died(now, dead);
     }
@@ -212,11 +213,18 @@ impl Autonomy {
         self.release_former(node);
         self.streams.comfort(node);
         self.missing_layers_again(now);
+        self.look_again(now);
         self.holder_returned(now);
+        self.somebody_joined(now);
     }
 
-    /// Another node says that it serves a user in a later epoch.
+    /// A user is served elsewhere in a later epoch. It is served here no more, nor
+    /// is anybody stood behind who served it before.
     pub(super) fn hear_took_over(&mut self, user: UserId, epoch: u64) {
+        let stale = self.reservations.get(user).is_some_and(|row| row.info.epoch < epoch);
+        if self.config.epochs && stale {
+            self.unreserve(user);
+        }
         let older = self.records.get(user).is_some_and(|record| record.info.epoch < epoch);
         if self.config.epochs && older {
             self.event(AutonomyEvent::Superseded { user, epoch });

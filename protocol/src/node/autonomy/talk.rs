@@ -5,8 +5,10 @@ use super::agent::{
     DiscoveryAgent, EntryKind, MAX_KNOWN, MAX_PATH, MAX_ROUTE, PlacementAgent, SearchAgent, SearchId, UserId,
     UserInfo,
 };
+use super::ledger::{Edition, MAX_EDITIONS};
+use crate::node::classes::Reason;
 use crate::peer::PeerId;
-use media::{ByteCount, Layer, Span, TitleName};
+use media::{ByteCount, Hash, Layer, Span, TitleName};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ pub enum PlacementAnswer {
     Whole,
     /// "I do not, because."
     Unwilling(PlacementRefusal),
+    /// "I had it; it is deleted or damaged."
+    Lost,
 }
 
 /// Why a node does not store a layer.
@@ -34,6 +38,9 @@ pub enum PlacementRefusal {
     /// It has as many titles as it may.
     #[error("too many titles")]
     TooManyTitles,
+    /// It knows a later order about the title.
+    #[error("a later order about the title is known")]
+    Outdated,
 }
 
 /// Why a Base, Enh or origin node refuses an entry.
@@ -64,9 +71,37 @@ pub enum AdmissionRefusal {
     /// This kind of node does not back users up.
     #[error("only Base nodes back users up")]
     NotBase,
+    /// As many titles of the class are watched as may be.
+    #[error("as many titles of this class are watched as may be")]
+    Threshold,
+    /// The link to the viewers has no room.
+    #[error("the link to the viewers is full")]
+    ViewerLink,
+    /// The link to the origin has no room.
+    #[error("the link to the origin is full")]
+    OriginLink,
+    /// The store has no room.
+    #[error("the store is full")]
+    Storage,
 }
 
-/// One message of the autonomous network.
+impl From<Reason> for AdmissionRefusal {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Threshold => Self::Threshold,
+            Reason::BottomLine => Self::BottomLine,
+            Reason::NothingToDisplace => Self::NothingToDisplace,
+            Reason::Slots => Self::Full,
+            Reason::ViewerLink => Self::ViewerLink,
+            Reason::OriginLink => Self::OriginLink,
+            Reason::Storage => Self::Storage,
+            Reason::Bound => Self::Bound,
+        }
+    }
+}
+
+/// One message of the autonomous network. What is large travels in a box: most
+/// messages are a few words, and each is moved many times on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentMessage {
     /// "I am alive" (ADVODS: Survival Signal).
@@ -85,6 +120,8 @@ pub enum AgentMessage {
         layer: Layer,
         /// What it says.
         answer: PlacementAnswer,
+        /// Of which version.
+        version: Hash,
     },
     /// The origin to a willing node: store it.
     Take {
@@ -96,7 +133,7 @@ pub enum AgentMessage {
         size: ByteCount,
     },
     /// A Pull-MA.
-    Search(SearchAgent),
+    Search(Box<SearchAgent>),
     /// "I serve this layer to the user": to the Base node, and from there to
     /// the node to which the user came.
     Granted {
@@ -135,7 +172,7 @@ pub enum AgentMessage {
         epoch: u64,
     },
     /// A DISC-MA or Re-DISC MA.
-    Discovery(DiscoveryAgent),
+    Discovery(Box<DiscoveryAgent>),
     /// One agent less holds the tentative reservation of this search.
     Cancel(SearchId),
     /// Make the reservation official, with all that is known of the user.
@@ -145,7 +182,7 @@ pub enum AgentMessage {
         /// `VipDual` or `NormalDual`.
         kind: EntryKind,
         /// The user.
-        info: UserInfo,
+        info: Box<UserInfo>,
     },
     /// It is official.
     Confirmed(SearchId),
@@ -195,11 +232,14 @@ pub enum AgentMessage {
         /// The backup's epoch.
         epoch: u64,
     },
-    /// "I am alive", and a digest of the standings that the sender knows.
+    /// "I am alive", and a digest of the standings and editions that the sender
+    /// knows.
     Digest(u64),
     /// Some standings that the sender knows, to a neighbour whose digest was
     /// another one: nodes and numbers, see [`Standing::seq`].
     Standings(Arc<[(PeerId, u32)]>),
+    /// Some of the last orders about titles that the sender knows, likewise.
+    Editions(Arc<[Edition]>),
 }
 
 /// Whether a node is alive, as far as `detector` knows.
@@ -232,6 +272,7 @@ impl AgentMessage {
             Self::Confirm { info: user, .. } => info(user),
             Self::Position { layers, .. } => layers.len() <= media::layer::MAX_LAYERS,
             Self::Standings(standings) => standings.len() <= super::survival::MAX_STANDINGS,
+            Self::Editions(editions) => editions.len() <= MAX_EDITIONS,
             Self::Signal
             | Self::Digest(_)
             | Self::FailureDetected(_)

@@ -47,7 +47,7 @@ impl Autonomy {
         self.event(AutonomyEvent::DisplacedDone { user, to });
     }
 
-    fn unreserve(&mut self, user: UserId) {
+    pub(super) fn unreserve(&mut self, user: UserId) {
         if let Some(row) = self.reservations.remove(user) {
             self.event(AutonomyEvent::Unreserved { user, kind: row.kind });
         }

@@ -8,6 +8,7 @@ use crate::message::{
     ChunkRequest, Contact, Hello, NodeAddress, Open, PROTOCOL_VERSION, Progress, SessionId, Visit,
 };
 use crate::node::autonomy::agent::{PlacementAgent, PlacementOrder, UserInfo};
+use crate::node::autonomy::ledger::Edition;
 use crate::node::autonomy::talk::{PlacementAnswer, Standing};
 use crate::node::autonomy::{
     AdmissionRefusal, AgentMessage, EntryKind, LayerOrder, Level, SearchId, Sla, UserId,
@@ -125,10 +126,12 @@ fn any_agent() -> impl Strategy<Value = AgentMessage> {
         layers: vec![LayerOrder { layer, size: ByteCount(1), importance: 100 }].into(),
         popularity: 1000,
         copies,
+        version: Hash::from([u8::from(copies > 1); 32]),
     };
     let placement = (any_peer(), 0_u32..4, (any_title(), any_layer(), 0_u16..3), any::<bool>()).prop_map(
         move |(origin, serial, parts, withdraw)| {
-            AgentMessage::Placement(PlacementAgent { origin, serial, order: order(parts), withdraw })
+            let (order, edition) = (order(parts), serial.into());
+            AgentMessage::Placement(PlacementAgent { origin, serial, order, withdraw, edition })
         },
     );
     prop_oneof![
@@ -139,7 +142,12 @@ fn any_agent() -> impl Strategy<Value = AgentMessage> {
         (any_title(), any_layer()).prop_map(|(title, layer)| AgentMessage::Placed {
             title,
             layer,
-            answer: PlacementAnswer::Whole
+            answer: if layer == Layer::BASE { PlacementAnswer::Lost } else { PlacementAnswer::Whole },
+            version: Hash::from([0; 32]),
+        }),
+        (any_title(), any_peer(), 0_u64..4, any::<bool>()).prop_map(|(title, origin, number, there)| {
+            let version = there.then_some(Hash::from([1; 32]));
+            AgentMessage::Editions([Edition { title, origin, number, version }].into())
         }),
         (any_title(), any_layer()).prop_map(|(title, layer)| AgentMessage::Take {
             title,
@@ -164,7 +172,7 @@ fn any_agent() -> impl Strategy<Value = AgentMessage> {
         (search, any::<bool>(), any_info()).prop_map(|(search, vip, info)| AgentMessage::Confirm {
             search,
             kind: if vip { EntryKind::VipDual } else { EntryKind::NormalDual },
-            info
+            info: Box::new(info)
         }),
         (any_user(), any::<bool>()).prop_map(|(user, at_once)| AgentMessage::Relocate { user, at_once }),
         (any_user(), 0_u64..4).prop_map(|(user, epoch)| AgentMessage::TookOver { user, epoch }),
@@ -180,7 +188,8 @@ fn any_message() -> impl Strategy<Value = Message> {
         1 => (any_user(), any::<u64>()).prop_map(|(user, at)| Message::Position {
             user,
             position: Span::from_nanos(at),
-            buffer: ms(1)
+            buffer: ms(1),
+            paused: at % 2 == 0,
         }),
         1 => (any_user(), 0_u64..4).prop_map(|(user, epoch)| Message::StillServed { user, epoch }),
         1 => (0_u64..4).prop_map(|id| Message::Close(SessionId(id))),

@@ -116,6 +116,10 @@ fn an_enhancement_moves_when_its_node_dies_and_fails_only_with_the_last_one() {
         _ => None,
     });
     assert_eq!(told, Some((peer("base-1"), None)));
+    // It is looked for once a second, and what did not change is said once.
+    rig.run(ms(5_000));
+    let nobody = |said: &Message| matches!(said, Message::LayerAt { layer: Layer::ENH2, node: None, .. });
+    assert_eq!(rig.people[&VIEWER].heard.iter().filter(|(_, _, said)| nobody(said)).count(), 1);
     rig.revive("enh2-1");
     rig.run(ms(8_000));
     assert_eq!(rig.layer_of(VIEWER, Layer::ENH2), "enh2-1");
@@ -203,7 +207,7 @@ fn who_hears_of_no_backup_seeks_again_and_goes_on() {
     rig.run(ms(1_000));
     rig.seek(VIEWER, "enh1-1");
     rig.run(ms(2_000));
-    assert_eq!((rig.base_of(VIEWER), rig.people[&VIEWER].epoch), ("origin", 2));
+    assert_eq!((rig.base_of(VIEWER), rig.people[&VIEWER].epoch), ("origin", 17));
     assert_eq!(rig.chunk(VIEWER, "origin", Layer::BASE), Ok(()));
 }
 
@@ -212,7 +216,7 @@ fn who_seeks_at_its_backup_is_served_there() {
     let mut rig = watching(10);
     rig.seek(VIEWER, "base-2");
     rig.run(ms(1_000));
-    assert_eq!((rig.base_of(VIEWER), rig.people[&VIEWER].epoch), ("base-2", 2));
+    assert_eq!((rig.base_of(VIEWER), rig.people[&VIEWER].epoch), ("base-2", 17));
     rig.run(ms(12_000));
     assert_eq!(rig.chunk(VIEWER, "base-2", Layer::BASE), Ok(()));
     assert!(rig.node("base-1").autonomy.record(VIEWER).is_none(), "the older one has lapsed");

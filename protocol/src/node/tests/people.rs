@@ -17,6 +17,8 @@ pub(super) struct Person {
     pub(super) quality: Quality,
     /// Whether its node still delivers when another one calls.
     pub(super) content: bool,
+    /// Whether it has paused, and says so.
+    pub(super) paused: bool,
     pub(super) links: BTreeMap<PeerId, LinkId>,
     pub(super) sessions: BTreeMap<PeerId, SessionId>,
     pub(super) base: Option<PeerId>,
@@ -37,6 +39,7 @@ impl Rig {
             claims: Ok(Claims::NONE),
             quality: Quality::GOLD,
             content: false,
+            paused: false,
             links: BTreeMap::new(),
             sessions: BTreeMap::new(),
             base: None,
@@ -63,7 +66,9 @@ impl Rig {
 
     fn open(&mut self, user: UserId, name: &str, title: &str, visit: Visit) {
         let quality = self.person(user, Role::Viewer).quality;
-        let open = Open::new(1, title.parse().unwrap(), quality, user, visit);
+        let person = &self.people[&user];
+        let former = person.base.into_iter().chain(person.backup).collect();
+        let open = Open { former, ..Open::new(1, title.parse().unwrap(), quality, user, visit) };
         self.tell(user, name, &Message::Open(open));
     }
 
@@ -97,7 +102,8 @@ impl Rig {
         }
         let link = person.base.and_then(|base| person.links.get(&base)).copied();
         if let Some(link) = link {
-            let position = Message::Position { user, position: ms(1000), buffer: ms(1000) };
+            let paused = person.paused;
+            let position = Message::Position { user, position: ms(1000), buffer: ms(1000), paused };
             self.say(End::Person(user), link, &position);
         }
         self.beat(user);
@@ -120,7 +126,17 @@ impl Rig {
 
     /// What becomes of a request for a chunk.
     pub(super) fn chunk(&mut self, user: UserId, name: &str, layer: Layer) -> Result<(), Refusal> {
-        let id = ChunkId { title: "film".parse().unwrap(), block: 1, layer };
+        self.chunk_of(user, name, layer, 1)
+    }
+
+    pub(super) fn chunk_of(
+        &mut self,
+        user: UserId,
+        name: &str,
+        layer: Layer,
+        block: u32,
+    ) -> Result<(), Refusal> {
+        let id = ChunkId { title: "film".parse().unwrap(), block, layer };
         let link = self.people[&user].links[&peer(name)];
         self.ask(link, StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 100 }))
     }

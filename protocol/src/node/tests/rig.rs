@@ -1,6 +1,7 @@
 //! Many nodes, viewers and an operator, in virtual time and memory: every message
 //! goes through its frame, every dial is answered, copies take a moment.
 
+use super::disk::Copying;
 use super::people::Person;
 use crate::frame::{LENGTH_BYTES, decode, encode};
 use crate::message::{Hello, PROTOCOL_VERSION};
@@ -12,8 +13,6 @@ use std::collections::BTreeMap;
 
 /// What a message takes one way.
 pub(super) const TRAVEL: Span = Span::from_millis(5);
-/// What a copy of a layer takes.
-const COPY: Span = Span::from_millis(50);
 /// How long a connection to a dead node seems to stand, and a dial takes to fail.
 const IDLE: Span = Span::from_secs(5);
 const DIAL: Span = Span::from_secs(1);
@@ -26,6 +25,12 @@ pub(super) fn peer(name: &str) -> PeerId {
     name.parse().unwrap()
 }
 
+/// Blocks of a second, whose chunks have 1000, 2000 and 3000 bytes.
+fn lengths() -> std::sync::Arc<ChunkLengths> {
+    let layer = |bytes| vec![ByteCount(bytes); 600];
+    std::sync::Arc::new(ChunkLengths::new(vec![ms(1000); 600], [1000, 2000, 3000].map(layer).to_vec()))
+}
+
 /// Three layers of ten minutes, of which these are here.
 pub(super) fn held(title: &str, layers: &[Layer]) -> Held {
     let summary = TitleSummary {
@@ -35,6 +40,7 @@ pub(super) fn held(title: &str, layers: &[Layer]) -> Held {
         height: 64,
         layers: 3,
         audio: false,
+        class: media::TitleClass::Archived,
     };
     Held {
         summary,
@@ -42,6 +48,7 @@ pub(super) fn held(title: &str, layers: &[Layer]) -> Held {
         manifest_hash: Hash::of(b"manifest"),
         blocks: 600,
         layers: layers.to_vec(),
+        lengths: lengths(),
         sizes: vec![ByteCount(1_000_000); 3],
     }
 }
@@ -53,7 +60,9 @@ pub(super) struct Host {
     pub(super) disk: BTreeMap<TitleName, Held>,
     /// What comes while it hangs.
     hung: Option<Vec<Input>>,
-    life: u64,
+    pub(super) life: u64,
+    /// Layers on their way here, as its fetcher was told last.
+    pub(super) copies: BTreeMap<(TitleName, Layer), Copying>,
 }
 
 /// One end of a connection.
@@ -64,18 +73,18 @@ pub(super) enum End {
 }
 
 #[derive(Clone)]
-struct Line {
+pub(super) struct Line {
     ends: [End; 2],
     /// The address, until the other side has answered.
     dialled: Option<SocketAddr>,
 }
 
 #[derive(Clone)]
-enum Happening {
+pub(super) enum Happening {
     Frame { link: LinkId, to: End, frame: bytes::Bytes },
     Input { to: End, input: Input },
     Call { from: End, door: Door },
-    Copied { at: End, title: TitleName, layer: Layer, from: PeerId },
+    Copied { at: End, order: (TitleName, Layer), number: u64 },
     Removed { at: End, title: TitleName, layer: Layer },
     Beat(UserId),
 }
@@ -93,6 +102,10 @@ pub(super) struct Rig {
     /// Nodes that nobody else can reach.
     island: Vec<PeerId>,
     answers: BTreeMap<StreamId, Result<(), Refusal>>,
+    /// Of which versions something was sent.
+    pub(super) granted: Vec<Hash>,
+    /// Replaced versions that nobody watches any more.
+    pub(super) released: Vec<(PeerId, TitleName, Hash)>,
     pub(super) statuses: Vec<crate::status::NodeStatus>,
     pub(super) events: Vec<(Time, PeerId, Event)>,
     /// Everything that any machine said, in order.
@@ -109,7 +122,7 @@ impl Rig {
         self.serial
     }
 
-    fn later(&mut self, wait: Span, happening: Happening) {
+    pub(super) fn later(&mut self, wait: Span, happening: Happening) {
         let number = self.number();
         self.queue.insert((self.now + wait, number), happening);
     }
@@ -148,7 +161,7 @@ impl Rig {
         let seed = name.as_str().bytes().fold(life << 32, |sum, byte| sum.wrapping_mul(31) ^ u64::from(byte));
         // Each machine counts from its own start.
         let node = Node::new(self.now, name, config.clone(), seed);
-        self.hosts.insert(name, Host { node, config, disk, hung: None, life });
+        self.hosts.insert(name, Host { node, config, disk, hung: None, life, copies: BTreeMap::new() });
         self.look_through(name);
     }
 
@@ -191,16 +204,22 @@ impl Rig {
         }
     }
 
-    fn apart(&self, ends: [End; 2]) -> bool {
+    pub(super) fn apart(&self, ends: [End; 2]) -> bool {
         let [End::Node(one, _), End::Node(other, _)] = ends else { return false };
         self.island.contains(&one) != self.island.contains(&other)
     }
 
     /// The node comes back, with its disk and nothing else.
     pub(super) fn revive(&mut self, name: &str) {
+        let clock = 1 + self.now.as_nanos() / 1_000_000;
+        self.revive_as(name, |config| config.since = config.since.saturating_add(1).max(clock));
+    }
+
+    /// As `revive`, with other settings.
+    pub(super) fn revive_as(&mut self, name: &str, adjust: impl FnOnce(&mut NodeConfig)) {
         let host = self.graves.remove(&peer(name)).unwrap();
         let mut config = host.config;
-        config.since = 1 + self.now.as_nanos() / 1_000_000;
+        adjust(&mut config);
         self.begin(peer(name), config, host.disk);
     }
 
@@ -262,14 +281,31 @@ impl Rig {
 
     /// What becomes of a request for a chunk, at once.
     pub(super) fn ask(&mut self, link: LinkId, request: StreamRequest) -> Result<(), Refusal> {
+        let stream = self.request(link, request);
+        self.answer(link, stream).expect("every request is answered")
+    }
+
+    /// A request whose answer may have to wait.
+    pub(super) fn request(&mut self, link: LinkId, request: StreamRequest) -> StreamId {
         let stream = StreamId(self.number());
         let to = self.lines[&link].ends[1];
         self.input(to, Input::Asked { link, stream, request });
-        let answer = self.answers.remove(&stream).expect("every request is answered");
+        stream
+    }
+
+    /// What became of it, if anything did by now.
+    pub(super) fn answer(&mut self, link: LinkId, stream: StreamId) -> Option<Result<(), Refusal>> {
+        let answer = self.answers.remove(&stream)?;
         if answer.is_ok() {
-            self.input(to, Input::Answered { stream, outcome: Outcome::Sent { bytes: 1 } });
+            self.end(link, stream, Outcome::Sent { bytes: 1 });
         }
-        answer
+        Some(answer)
+    }
+
+    /// A stream is over.
+    pub(super) fn end(&mut self, link: LinkId, stream: StreamId, outcome: Outcome) {
+        let to = self.lines[&link].ends[1];
+        self.input(to, Input::Answered { stream, outcome });
     }
 
     /// Goes on for so long.
@@ -311,18 +347,8 @@ impl Rig {
                 self.arrive(link, to, message);
             }
             Happening::Call { from, door } => self.dial(from, door),
-            Happening::Copied { at, title, layer, from } => self.copied(at, title, layer, from),
-            Happening::Removed { at: End::Node(name, life), title, layer } => {
-                let Some(host) = self.hosts.get_mut(&name).filter(|host| host.life == life) else { return };
-                if let Some(held) = host.disk.get_mut(&title) {
-                    held.layers.retain(|have| *have != layer);
-                    if held.layers.is_empty() {
-                        host.disk.remove(&title);
-                    }
-                }
-                self.look_through(name);
-            }
-            Happening::Removed { .. } => {}
+            Happening::Copied { at, order, number } => self.copied(at, order, number),
+            Happening::Removed { at, title, layer } => self.removed(at, &title, layer),
             Happening::Beat(user) => self.beats(user),
         }
     }
@@ -374,21 +400,6 @@ impl Rig {
         self.input(to, Input::Linked { link, hello, here: door.address });
     }
 
-    fn copied(&mut self, at: End, title: TitleName, layer: Layer, from: PeerId) {
-        let End::Node(name, life) = at else { return };
-        if self.hosts.get(&name).is_none_or(|host| host.life != life) {
-            return;
-        }
-        let source = self.hosts.get(&from).and_then(|host| host.disk.get(&title)).cloned();
-        let Some(source) = source.filter(|held| held.has(layer)) else {
-            return self.later(ms(500), Happening::Copied { at, title, layer, from });
-        };
-        let host = self.hosts.get_mut(&name).unwrap();
-        let mine = host.disk.entry(title).or_insert_with(|| Held { layers: Vec::new(), ..source });
-        mine.layers.push(layer);
-        self.look_through(name);
-    }
-
     /// One input into one end, and all that follows from it at once.
     pub(super) fn input(&mut self, to: End, input: Input) {
         let End::Node(name, life) = to else {
@@ -424,14 +435,21 @@ impl Rig {
                     }
                 }
             }
-            Output::Grant { stream, .. } => drop(self.answers.insert(stream, Ok(()))),
+            Output::Grant { stream, version, .. } => {
+                self.granted.push(version);
+                self.answers.insert(stream, Ok(()));
+            }
+            Output::Hold { .. } => {}
             Output::Refuse { stream, why } => drop(self.answers.insert(stream, Err(why))),
             Output::Dial(door) => self.later(TRAVEL, Happening::Call { from, door }),
-            Output::Fetch { title, layer, from: source } => {
-                let from_whom = source.peer;
-                self.later(COPY, Happening::Copied { at: from, title, layer, from: from_whom });
+            Output::Fetch { title, layer, from: source, version } => {
+                self.fetch(from, (title, layer), Copying::new(source, version));
             }
+            Output::Withdrawn { titles } => self.hosts.get_mut(&name).unwrap().config.withdrawn = titles,
+            Output::Release { title, version } => self.released.push((name, title, version)),
             Output::Remove { title, layer } => {
+                self.hosts.get_mut(&name).unwrap().copies.remove(&(title.clone(), layer));
+                self.hosts.get_mut(&name).unwrap().copies.remove(&(title.clone(), layer));
                 self.later(ms(10), Happening::Removed { at: from, title, layer });
             }
             Output::TellStatus { link, status } => {

@@ -66,7 +66,7 @@ impl Alone {
         let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 100 });
         let outputs = self.input(Input::Asked { link: LinkId(link), stream, request: request.clone() });
         match &outputs[..] {
-            [Output::Grant { stream: to, request: granted }] => {
+            [Output::Grant { stream: to, request: granted, slot: true, .. }] => {
                 assert_eq!((to, granted), (&stream, &request));
                 Ok(stream)
             }
@@ -102,6 +102,34 @@ fn an_origin_alone_serves_every_layer() {
     assert_eq!(alone.ask(1, 600, Layer::BASE), Err(Refusal::NoSuchChunk));
     assert_eq!(alone.ask(1, 0, Layer(3)), Err(Refusal::NoSuchChunk));
     assert_eq!(alone.say(1, Message::Probe(7)), [Message::Alive(7)]);
+}
+
+#[test]
+fn a_proxy_speaks_for_many_users_on_one_connection() {
+    let mut alone = Alone::new(|_| {});
+    let hello = Hello { version: PROTOCOL_VERSION, peer: peer("proxy-1"), role: Role::Proxy };
+    alone.input(Input::Linked { link: LinkId(1), hello, here: ([127, 0, 0, 1], 4460).into() });
+    let open = |alone: &mut Alone, user, quality| {
+        let visit = Visit::Seek(Progress::default());
+        let open = Open::new(5, "film".parse().unwrap(), quality, UserId(user), visit);
+        let outputs = alone.input(Input::Opens { link: LinkId(1), open, claims: Ok(Claims::NONE) });
+        let Message::Opened(opened) = Alone::said(1, outputs).remove(0) else { panic!() };
+        opened.session
+    };
+    let anna = open(&mut alone, 7, Quality::BRONZE);
+    let berta = open(&mut alone, 8, Quality::GOLD);
+    assert_ne!(anna, berta);
+    for user in [7, 8] {
+        assert!(alone.node.autonomy().serves(UserId(user), Layer::BASE), "each has a slot of its own");
+    }
+    assert!(alone.ask(1, 0, Layer::ENH2).is_ok());
+    // One leaves, and the other is served as before.
+    alone.say(1, Message::Close(berta));
+    assert!(!alone.node.autonomy().serves(UserId(8), Layer::BASE));
+    assert!(alone.ask(1, 1, Layer::BASE).is_ok());
+    assert_eq!(alone.ask(1, 1, Layer::ENH2), Err(Refusal::NotServing));
+    alone.say(1, Message::Close(anna));
+    assert_eq!(alone.ask(1, 2, Layer::BASE), Err(Refusal::NoSession));
 }
 
 #[test]

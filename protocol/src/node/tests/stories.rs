@@ -136,6 +136,12 @@ fn what_was_withdrawn_is_not_published_again_by_itself() {
     rig.look_through(peer("origin"));
     rig.run(ms(12_000));
     assert!(rig.hosts[&peer("base-1")].disk.is_empty());
+    // Nor by the origin's next life.
+    rig.kill("origin");
+    rig.run(ms(6_000));
+    rig.revive("origin");
+    rig.run(ms(12_000));
+    assert!(rig.hosts[&peer("base-1")].disk.is_empty());
     // By order it is.
     rig.tell(
         OPERATOR,
@@ -400,7 +406,7 @@ fn nonsense_from_every_part_is_an_event_and_nothing_else() {
         Message::LayerAt { user: VIEWER, layer: Layer::ENH1, node: None, epoch: 1 },
         Message::Done { request: 1 },
         Message::Neighbour(contact),
-        Message::Position { user: VIEWER, position: ms(1), buffer: ms(1) },
+        Message::Position { user: VIEWER, position: ms(1), buffer: ms(1), paused: false },
         Message::StillServed { user: VIEWER, epoch: 1 },
     ];
     rig.seek(VIEWER, "base-1");
@@ -445,7 +451,11 @@ fn nobody_speaks_for_somebody_else() {
     rig.seek(VIEWER, "base-1");
     rig.run(ms(1_000));
     rig.person(OTHER, Role::Viewer);
-    rig.tell(OTHER, "base-1", &Message::Position { user: VIEWER, position: ms(500_000), buffer: ms(0) });
+    rig.tell(
+        OTHER,
+        "base-1",
+        &Message::Position { user: VIEWER, position: ms(500_000), buffer: ms(0), paused: false },
+    );
     rig.tell(OTHER, "base-1", &Message::Close(rig.people[&VIEWER].sessions[&peer("base-1")]));
     rig.tell(OTHER, "base-1", &Message::Close(SessionId(77)));
     rig.run(ms(100));

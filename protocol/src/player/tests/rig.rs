@@ -44,6 +44,21 @@ pub(super) struct Node {
     pub(super) served: u32,
     /// Answers probes, and no request.
     pub(super) stuck: bool,
+    /// It paces Base, and this is when the slot there is full again.
+    pub(super) paced: Option<Time>,
+}
+
+impl Node {
+    /// When a request may start: a slot of 1.5 times Base, with four seconds of it
+    /// at once.
+    fn slot(&mut self, now: Time, layer: Layer, length: u64) -> Time {
+        let Some(full) = self.paced.as_mut().filter(|_| layer == Layer::BASE) else { return now };
+        let takes = |bytes: u64| Span::from_nanos(bytes * 1_000_000_000 / (LENGTHS[0] * 3 / 2));
+        let from = (*full).max(now);
+        *full = from + takes(length);
+        let missing = (*full - now).saturating_sub(takes(4 * LENGTHS[0]));
+        now + missing
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -134,7 +149,8 @@ impl Rig {
         service: Service,
         config: &PlayerConfig,
     ) -> Self {
-        let node = Node { alive: true, connected: false, failing: None, served: 0, stuck: false };
+        let node =
+            Node { alive: true, connected: false, failing: None, served: 0, stuck: false, paced: None };
         let shape = Arc::new(shape);
         let mut rig = Self {
             now: Time::ZERO,
@@ -454,8 +470,8 @@ impl Rig {
         if let Some(why) = node.failing {
             self.mail.push_back((soon, source, Input::Failed { request, why }));
         } else if node.connected && !node.stuck {
-            let key = (layer, block);
-            let transfer = Transfer { source, key, starts: soon, unsent: length, left: length };
+            let starts = node.slot(soon, layer, length);
+            let transfer = Transfer { source, key: (layer, block), starts, unsent: length, left: length };
             self.transfers.insert(request, transfer);
         }
     }

@@ -308,7 +308,8 @@ fn strangers_and_former_epochs_are_not_heard() {
 
 fn seeks(rig: &Rig) -> Vec<(Time, SourceId)> {
     let seek = |(at, output): &(Time, Output)| match output {
-        Output::Seek { door, progress } => {
+        Output::Seek { door, progress, former } => {
+            assert_eq!(*former, [Some(A), Some(B)], "who may think that it serves this viewer");
             assert!(progress.started && progress.epoch == 1 && progress.buffer == 4.s());
             Some((*at, *door))
         }
@@ -320,6 +321,49 @@ fn seeks(rig: &Rig) -> Vec<(Time, SourceId)> {
 fn found(home: SourceId, backup: SourceId, epoch: u64) -> Input {
     let service = Service { home: Some(home), backup: Some(backup), epoch, doors: vec![] };
     Input::Found(Found { sources: vec![vec![home], vec![C], vec![D]], service })
+}
+
+#[test]
+fn a_backup_with_another_version_is_no_backup_and_service_is_sought_elsewhere() {
+    let mut rig = Rig::in_network(&PlayerConfig::default());
+    rig.run(5.s());
+    rig.put(Input::OtherVersion { source: B });
+    let told = rig.now;
+    rig.run(3.s());
+    rig.kill(A);
+    rig.run_until(|rig| !seeks(rig).is_empty());
+    assert_eq!(seeks(&rig)[0].1, E);
+    rig.put(found(E, B, 17));
+    rig.put(Input::Connected { source: E, round_trip: 4.ms() });
+    rig.node(E).connected = true;
+    rig.run(8.s());
+    assert_eq!((rig.source_of(Layer::BASE), rig.player.epoch()), (Some(E), 17));
+    let to_b = |output: &Output| *output == Output::Dial { source: B } || asked(B)(output);
+    assert_eq!(rig.first(told, to_b), None, "neither dialled nor asked, named backup again or not");
+    assert_unseen(&rig);
+}
+
+#[test]
+fn who_finds_another_version_everywhere_is_told_why_it_ends() {
+    let mut rig = Rig::in_network(&PlayerConfig::default());
+    rig.run(5.s());
+    rig.kill(A);
+    let mut answered = 0;
+    rig.put(Input::OtherVersion { source: B });
+    while rig.player.poll_timeout().is_some() && rig.now < Time::ZERO + 60.s() {
+        rig.run(20.ms());
+        if let Some((_, door)) = seeks(&rig).get(answered).copied() {
+            answered += 1;
+            rig.put(Input::OtherVersion { source: door });
+            rig.put(Input::NotFound { door });
+        }
+    }
+    let end = rig.outputs.iter().find_map(|(_, output)| match output {
+        Output::GiveUp(why) => Some(*why),
+        _ => None,
+    });
+    assert!(answered > 10, "{answered} doors");
+    assert!(matches!(end, Some(GiveUp::Replaced { waited, .. }) if waited == 30.s()), "{end:?}");
 }
 
 #[test]
@@ -394,7 +438,7 @@ fn the_base_node_hears_how_the_viewer_stands() {
     rig.put(Input::LayerAt { from: A, layer: Layer::BASE, node: Some(B), epoch: 2 });
     rig.run(1_500.ms());
     let report = |(at, output): &(Time, Output)| match output {
-        Output::Report { source, position, buffer } => Some((*at, *source, *position, *buffer)),
+        Output::Report { source, position, buffer, .. } => Some((*at, *source, *position, *buffer)),
         _ => None,
     };
     let all: Vec<_> = rig.outputs.iter().filter_map(report).collect();

@@ -13,7 +13,7 @@ fn paper() -> AutonomyConfig {
 fn agents(sent: &[Sent]) -> Vec<(&str, &str, &DiscoveryAgent)> {
     let agents = sent.iter().filter_map(|(_, from, to, message)| match message {
         AgentMessage::Discovery(agent) if agent.state == AgentState::Search => {
-            Some((from.as_str(), to.as_str(), agent))
+            Some((from.as_str(), to.as_str(), agent.as_ref()))
         }
         _ => None,
     });
@@ -184,7 +184,7 @@ fn nonsense_is_refused_by_name_and_changes_nothing() {
     ];
     for (from, agent, why) in cases {
         rig.clear();
-        let message = AgentMessage::Discovery(agent);
+        let message = AgentMessage::Discovery(Box::new(agent));
         rig.put(peer("e1"), AutonomyInput::Heard { from: peer(from), message, travel: millis(1) });
         let events: Vec<_> = rig.events().map(|(_, _, event)| event.clone()).collect();
         assert_eq!(events, [AutonomyEvent::Rejected { from: peer(from), why }]);

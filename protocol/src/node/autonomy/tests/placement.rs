@@ -2,7 +2,10 @@
 
 use super::rig::{Rig, peer, secs};
 use crate::node::autonomy::*;
-use media::{ByteCount, Layer};
+use media::{ByteCount, Hash, Layer};
+
+/// The film's manifest, and the one that replaces it.
+const FIRST: Hash = Hash::from_bytes([1; 32]);
 
 const NETWORK: &str = "o-f1 o-f2 f1-e1 f1-e2 f2-e2 f2-e3 e1-b1 e1-b2 e2-b2 e2-b3 e3-b3 e3-b4";
 
@@ -21,13 +24,14 @@ fn film(copies: u16) -> PlacementOrder {
         layers: vec![layer(2), layer(1), layer(0)].into(),
         popularity: 500,
         copies,
+        version: FIRST,
     }
 }
 
 /// Publishes, and lets every node that fetches have what it wants.
 fn publish(rig: &mut Rig, copies: u16) {
     for LayerOrder { layer, size, .. } in film(copies).layers.iter().copied() {
-        rig.put(peer("o"), AutonomyInput::Stored { title: film(copies).title, layer, size });
+        rig.put(peer("o"), AutonomyInput::Stored { title: film(copies).title, layer, size, version: FIRST });
     }
     rig.put(peer("o"), AutonomyInput::Publish(film(copies)));
     settle(rig);
@@ -38,9 +42,10 @@ fn settle(rig: &mut Rig) {
         rig.run(secs(1));
         let fetched: Vec<_> = rig.log.drain(..).collect();
         for (_, name, output) in &fetched {
-            if let AutonomyOutput::Fetch { title, layer, .. } = output {
+            if let AutonomyOutput::Fetch { title, layer, version, .. } = output {
                 let size = ByteCount(u64::from(layer.0) * 1_000 + 1_000);
-                rig.put(*name, AutonomyInput::Stored { title: title.clone(), layer: *layer, size });
+                let (title, version) = (title.clone(), *version);
+                rig.put(*name, AutonomyInput::Stored { title, layer: *layer, size, version });
             }
         }
         rig.log.splice(0..0, fetched);

@@ -1,0 +1,195 @@
+//! Nodes, three proxies and the links between them, as processes and a relay.
+
+use super::audience::Seen;
+use super::links::{PAIRS, PROXIES, Rates};
+use super::report::{Bytes, RunReport};
+use super::{CooperationError, Options, Scheme};
+use crate::links::{DoorId, LinkId, Links, Way};
+use crate::stage::{Process, Size, Stage, StagePlan};
+use media::library::TitleFolder;
+use protocol::{NodeAddress, PeerId};
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+use tokio::sync::broadcast;
+
+/// One to serve each enhancement, and two for Base, so that each has a backup.
+const SIZE: Size = Size { base: 2, middle: 1, top: 1 };
+/// Half of the shortest link: a relay later than that measures itself.
+const LATE_MS: f64 = 10.0;
+
+/// Everything but the audience.
+pub(super) struct Town {
+    // Ended before the relay, so that nothing speaks into the void.
+    _proxies: Vec<Process>,
+    stage: Stage,
+    links: Links,
+    doors: Vec<(DoorId, NodeAddress)>,
+    to_nodes: Vec<LinkId>,
+    between: Vec<LinkId>,
+    folder: PathBuf,
+}
+
+/// Whether this program's proxies can be told to cooperate.
+pub(super) async fn can_cooperate(program: &Path) -> Result<bool, CooperationError> {
+    let help = Command::new(program).args(["proxy", "--help"]).kill_on_drop(true).output().await?;
+    Ok(String::from_utf8_lossy(&help.stdout).contains("--cooperate"))
+}
+
+/// From where a proxy dials.
+fn home(proxy: usize) -> IpAddr {
+    let last = u8::try_from(proxy).unwrap_or(u8::MAX - 101);
+    Ipv4Addr::new(127, 0, 0, 101 + last).into()
+}
+
+impl Town {
+    /// Starts it all, and waits until the title has spread; the scheme comes with
+    /// whether the program's proxies can be told about it.
+    pub(super) async fn raise(
+        options: &Options,
+        film: &TitleFolder,
+        rates: Rates,
+        scheme: (Scheme, bool),
+        seed: u64,
+        folder: &Path,
+    ) -> Result<Self, CooperationError> {
+        let links = Links::start(seed)?;
+        let plan = StagePlan {
+            program: options.program.clone(),
+            folder: folder.to_owned(),
+            library: film.path().parent().unwrap_or(folder).to_owned(),
+            titles: vec![film.manifest().title.clone()],
+            layers: film.manifest().top_quality().layers(),
+            size: SIZE,
+            origin_has_top: false,
+            arguments: Vec::new(),
+        };
+        std::fs::create_dir_all(folder)?;
+        let mut stage = Stage::set_up(&plan)?;
+        let to_nodes: Vec<LinkId> = (0..PROXIES).map(|proxy| links.link(rates.to_nodes(proxy))).collect();
+        let nodes: Vec<(PeerId, SocketAddr)> =
+            stage.addresses().filter(|(peer, _)| !is_proxy(*peer)).collect();
+        for (peer, listens) in &nodes {
+            let (door, address) = links.door(*listens)?;
+            stage.advertise(*peer, address)?;
+            for (proxy, link) in to_nodes.iter().enumerate() {
+                links.route(door, home(proxy), *link, Way::Along);
+            }
+        }
+        stage.raise_nodes().await?;
+        let places = places()?;
+        let mut doors = Vec::new();
+        for (peer, listens) in &places {
+            let (door, address) = links.door(*listens)?;
+            links.others(door, rates.to_client());
+            doors.push((door, NodeAddress { peer: *peer, address }));
+        }
+        let mut between = Vec::new();
+        for (one, other, delay_ms) in PAIRS {
+            let link = links.link(rates.between(delay_ms));
+            for (to, from, way) in [(other, one, Way::Along), (one, other, Way::Against)] {
+                if let Some((door, _)) = doors.get(to) {
+                    links.route(*door, home(from), link, way);
+                }
+            }
+            between.push(link);
+        }
+        let mut proxies = Vec::new();
+        for (number, place) in places.iter().enumerate() {
+            let arguments = arguments(number, *place, &doors, &stage, scheme);
+            let log = folder.join("logs").join(format!("{}.log", place.0));
+            let (events, _) = broadcast::channel(1);
+            let mut proxy = Process::new(place.0, &options.program, arguments, log, events);
+            proxy.start().await?;
+            proxies.push(proxy);
+        }
+        let folder = folder.to_owned();
+        Ok(Self { _proxies: proxies, stage, links, doors, to_nodes, between, folder })
+    }
+
+    /// Where clients find a proxy.
+    pub(super) fn door(&self, proxy: usize) -> Option<SocketAddr> {
+        self.doors.get(proxy).map(|(_, at)| at.address)
+    }
+
+    /// The network's keys.
+    pub(super) fn keys(&self) -> &Path {
+        self.stage.keys()
+    }
+
+    /// A folder for what the audience leaves.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What a proxy got by its links, and what its clients got.
+    fn bytes(&self, proxy: usize) -> Bytes {
+        let nodes = self.to_nodes.get(proxy).map_or(0, |link| self.links.counts(*link).back.bytes);
+        let from_peers = PAIRS.iter().zip(&self.between).map(|((one, other, _), link)| {
+            let counts = self.links.counts(*link);
+            match proxy {
+                proxy if proxy == *one => counts.back.bytes,
+                proxy if proxy == *other => counts.there.bytes,
+                _ => 0,
+            }
+        });
+        let clients =
+            self.doors.get(proxy).map_or(0, |(door, _)| self.links.counts_of_others(*door).back.bytes);
+        Bytes { nodes, peers: from_peers.sum(), clients }
+    }
+
+    /// What came of a run. Ends everything.
+    pub(super) fn told(self, scheme: Scheme, seed: u64, seen: &Seen) -> Result<RunReport, CooperationError> {
+        let late_ms = self.links.lateness().permille(990).as_secs_f64() * 1_000.0;
+        if late_ms > LATE_MS || self.links.turned_away() > 0 {
+            return Err(CooperationError::CannotKeepUp { late_ms });
+        }
+        let bytes = (0..PROXIES).map(|proxy| self.bytes(proxy)).collect();
+        Ok(RunReport::of(scheme, seed, late_ms, bytes, seen))
+    }
+}
+
+fn is_proxy(peer: PeerId) -> bool {
+    peer.as_str().starts_with("proxy")
+}
+
+/// Names and free addresses for the proxies.
+fn places() -> Result<Vec<(PeerId, SocketAddr)>, CooperationError> {
+    let mut held = Vec::new();
+    for number in 1..=PROXIES {
+        let peer = format!("proxy-{number}").parse::<PeerId>().map_err(std::io::Error::other)?;
+        held.push((peer, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?));
+    }
+    held.iter().map(|(peer, socket)| Ok((*peer, socket.local_addr()?))).collect()
+}
+
+fn arguments(
+    number: usize,
+    (peer, listens): (PeerId, SocketAddr),
+    doors: &[(DoorId, NodeAddress)],
+    stage: &Stage,
+    (scheme, told): (Scheme, bool),
+) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["proxy".into(), "--peer".into(), peer.as_str().into()];
+    let mut say = |flag: &str, value: String| arguments.extend([flag.into(), value.into()]);
+    say("--listen", listens.to_string());
+    say("--dial-from", home(number).to_string());
+    say("--keys", stage.keys().display().to_string());
+    for (node, address) in stage.addresses().filter(|(node, _)| node.as_str().starts_with("base")) {
+        say("--upstream", format!("{node}@{address}"));
+    }
+    for (other, (_, at)) in doors.iter().enumerate() {
+        if other == number {
+            say("--advertise", at.address.to_string());
+        } else {
+            say("--peers", at.to_string());
+        }
+    }
+    if told {
+        say("--cooperate", scheme.to_string());
+        say("--prefetch", scheme.to_string());
+    }
+    arguments.push("--exit-with-parent".into());
+    arguments
+}

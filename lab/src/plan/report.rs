@@ -1,0 +1,151 @@
+//! What a plan comes to, for people and as JSON and SVG.
+
+use super::file::PlanFile;
+use crate::figure::chart::{self, Curve, Words};
+use media::TitleClass;
+use serde::Serialize;
+use sim::theory::sizing::Site;
+use std::fmt;
+
+/// One class of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassResult {
+    /// Which.
+    pub class: TitleClass,
+    /// Offered load in erlangs.
+    pub offered_erlangs: f64,
+    /// The probability that a request is refused.
+    pub blocking: f64,
+    /// Viewings that go on, on average.
+    pub carried_erlangs: f64,
+    /// The threshold to set; none: no threshold.
+    pub threshold: Option<u32>,
+    /// The target, if there is one.
+    pub target: Option<f64>,
+}
+
+/// The same under more demand.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cliff {
+    /// How much more, in percent.
+    pub more_percent: u32,
+    /// Whether the targets are still met.
+    pub met: bool,
+    /// The probability that a request is refused.
+    pub blocking: Vec<(TitleClass, f64)>,
+}
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanReport {
+    /// Whether the targets are met.
+    pub met: bool,
+    /// If not: with how many slots they could be, if with any.
+    pub slots_needed: Option<u32>,
+    /// The classes.
+    pub classes: Vec<ClassResult>,
+    /// Requests that are refused in an hour.
+    pub lost_per_hour: f64,
+    /// In which units the links were calculated, in Mbit/s.
+    pub grain_mbps: f64,
+    /// More demand.
+    pub cliff: Vec<Cliff>,
+    /// Blocking of each class for each threshold of the one that has it.
+    #[serde(skip)]
+    pub svg: String,
+}
+
+pub(super) fn assemble(
+    file: &PlanFile,
+    site: &Site,
+    grain_mbps: f64,
+    (limited, chosen, met, slots_needed): (TitleClass, u32, bool, Option<u32>),
+    sweep: &[Vec<f64>],
+    blocking: &[f64],
+    cliff: Vec<Cliff>,
+) -> PlanReport {
+    let mut classes = Vec::new();
+    for ((class, demand), blocking) in file.class.iter().zip(blocking) {
+        let Some(demand) = demand else { continue };
+        let offered_erlangs = demand.arrivals_per_hour * demand.mean_minutes / 60.0;
+        let threshold = if class == limited { Some(chosen) } else { demand.threshold };
+        classes.push(ClassResult {
+            class,
+            offered_erlangs,
+            blocking: *blocking,
+            carried_erlangs: offered_erlangs * (1.0 - blocking),
+            threshold: threshold.filter(|threshold| *threshold < site.slots),
+            target: demand.target,
+        });
+    }
+    let lost_per_hour = file.lost_per_hour(blocking);
+    let svg = picture(file, limited, sweep);
+    PlanReport { met, slots_needed, classes, lost_per_hour, grain_mbps, cliff, svg }
+}
+
+fn picture(file: &PlanFile, limited: TitleClass, sweep: &[Vec<f64>]) -> String {
+    let step = sweep.len().div_ceil(60).max(1);
+    let curve = |(place, (class, _)): (usize, (TitleClass, &Option<super::ClassDemand>))| Curve {
+        name: class.to_string(),
+        points: (0_u32..)
+            .zip(sweep)
+            .step_by(step)
+            .filter_map(|(threshold, blocking)| Some((f64::from(threshold), *blocking.get(place)?, 0.0)))
+            .collect(),
+    };
+    let asked = file.class.iter().enumerate().filter(|(_, (_, demand))| demand.is_some());
+    let across = format!("viewings of {limited} titles at once");
+    let words = Words { title: "Who is refused, by threshold", across: &across, up: "share refused" };
+    chart::curves(words, 0.0, &asked.map(curve).collect::<Vec<_>>())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.3} %", share * 100.0)
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<12}{:>10}{:>12}{:>10}{:>11}{:>10}",
+            "class", "offered", "refused", "carried", "threshold", "target"
+        )?;
+        for row in &self.classes {
+            let threshold =
+                row.threshold.map_or_else(|| "none".to_owned(), |threshold| threshold.to_string());
+            let target = row.target.map_or_else(|| "-".to_owned(), percent);
+            writeln!(
+                f,
+                "{:<12}{:>10.2}{:>12}{:>10.2}{threshold:>11}{target:>10}",
+                row.class,
+                row.offered_erlangs,
+                percent(row.blocking),
+                row.carried_erlangs
+            )?;
+        }
+        writeln!(
+            f,
+            "{:.2} requests an hour are refused (offered and carried in erlangs)",
+            self.lost_per_hour
+        )?;
+        for cliff in &self.cliff {
+            let refused: Vec<String> = cliff
+                .blocking
+                .iter()
+                .filter(|(class, _)| self.classes.iter().any(|row| row.class == *class))
+                .map(|(class, blocking)| format!("{class} {}", percent(*blocking)))
+                .collect();
+            let word = if cliff.met { "targets met" } else { "targets missed" };
+            writeln!(f, "+{} % demand: {}: {word}", cliff.more_percent, refused.join(", "))?;
+        }
+        match (self.met, self.slots_needed) {
+            (true, _) => writeln!(f, "targets met"),
+            (false, Some(slots)) => {
+                writeln!(f, "targets missed whatever the threshold; {slots} slots would do")
+            }
+            (false, None) => {
+                writeln!(f, "targets missed whatever the threshold, and more slots alone do not help")
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+
+use super::*;
+use sim::theory::{Load, System};
+
+fn class(arrivals: f64, minutes: f64, target: Option<f64>) -> ClassDemand {
+    ClassDemand {
+        arrivals_per_hour: arrivals,
+        mean_minutes: minutes,
+        gold: 1.0,
+        silver: 0.0,
+        bronze: 0.0,
+        stored: 1.0,
+        target,
+        threshold: None,
+    }
+}
+
+/// 100 slots and 33.33 erlangs of each class, at most 1 % of the first two refused.
+fn equal() -> PlanFile {
+    PlanFile {
+        site: SiteFile { slots: 100, to_viewers_mbps: None, to_origin_mbps: None },
+        rates: Rates { gold: 4.0, silver: 2.0, bronze: 1.0 },
+        class: media::ByClass {
+            archived: Some(class(100.0, 20.0, Some(0.01))),
+            first_time: Some(class(100.0, 20.0, Some(0.01))),
+            ad_hoc: Some(class(100.0, 20.0, None)),
+        },
+    }
+}
+
+#[test]
+fn the_threshold_with_the_least_loss_is_the_exact_one_with_all_its_digits() {
+    let report = plan(&equal()).unwrap();
+    assert_eq!(
+        (report.met, report.classes[2].threshold, report.classes[0].threshold),
+        (true, Some(19), None)
+    );
+    let rho = 100.0 / 3.0;
+    let loads = vec![Load::of(rho), Load::of(rho), Load::of(rho).up_to(19)];
+    let exact = System::new(100, loads).unwrap().blocking();
+    for (row, exact) in report.classes.iter().zip(exact) {
+        assert!((row.blocking - exact).abs() < 1e-12, "{row:?} {exact}");
+    }
+    assert_eq!(report.cliff.iter().map(|cliff| cliff.more_percent).collect::<Vec<_>>(), CLIFF);
+    assert!(!report.cliff[0].met, "ten percent more is over the cliff");
+    assert!(report.svg.starts_with("<svg") && report.to_string().contains("targets met\n"));
+}
+
+#[test]
+fn a_link_to_the_viewers_counts_by_quality_and_one_to_the_origin_by_what_is_not_stored() {
+    let free = plan(&equal()).unwrap();
+    let mut narrow = equal();
+    // Gold takes 4 of 300 Mbit/s: 75 viewers.
+    narrow.site.to_viewers_mbps = Some(300.0);
+    let rho = 100.0 / 3.0;
+    let loads = vec![Load::of(rho), Load::of(rho), Load::of(rho).up_to(0)];
+    let exact = System::new(75, loads).unwrap().blocking();
+    let report = plan(&narrow).unwrap();
+    assert!(!report.met && (report.classes[0].blocking - exact[0]).abs() < 1e-12, "{report}");
+    assert_eq!(report.slots_needed, None, "the link is what is too small");
+    let mut distant = equal();
+    distant.site.to_origin_mbps = Some(40.0);
+    distant.class.ad_hoc.as_mut().unwrap().stored = 0.2;
+    let distant = plan(&distant).unwrap();
+    assert!(distant.classes[2].blocking > free.classes[2].blocking);
+}
+
+#[test]
+fn a_missed_target_says_with_how_many_slots_it_could_be_met() {
+    let mut small = equal();
+    small.site.slots = 60;
+    let report = plan(&small).unwrap();
+    let needed = report.slots_needed.unwrap();
+    assert!(!report.met && report.classes[2].threshold == Some(0));
+    let met = |slots| {
+        let mut file = small.clone();
+        file.site.slots = slots;
+        plan(&file).unwrap().met
+    };
+    assert!(met(needed) && !met(needed - 1));
+}
+
+#[test]
+fn nonsense_and_contradictions_are_told_with_their_field() {
+    type Spoil = fn(&mut PlanFile);
+    let cases: [(&str, Spoil); 9] = [
+        ("site.slots", |file| file.site.slots = 0),
+        ("site.to_viewers_mbps", |file| file.site.to_viewers_mbps = Some(f64::NAN)),
+        ("rates.gold", |file| file.rates.gold = -1.0),
+        ("rates", |file| file.rates.bronze = 3.0),
+        ("class.archived.gold", |file| file.class.archived.as_mut().unwrap().gold = 0.5),
+        ("class.ad-hoc.mean_minutes", |file| file.class.ad_hoc.as_mut().unwrap().mean_minutes = 0.0),
+        ("class.archived.threshold", |file| file.class.archived.as_mut().unwrap().threshold = Some(0)),
+        ("class.first-time.threshold", |file| file.class.first_time.as_mut().unwrap().threshold = Some(101)),
+        ("class", |file| file.class.ad_hoc.as_mut().unwrap().target = Some(0.5)),
+    ];
+    for (field, spoil) in cases {
+        let mut file = equal();
+        spoil(&mut file);
+        let error = plan(&file).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("`{field}`: ")), "{field}: {error}");
+        assert!(!error.hint().is_empty());
+    }
+}

@@ -1,0 +1,74 @@
+//! What a viewer meets whom a node cannot give all it wants, or who goes away for
+//! a while.
+
+use super::rig::{Rig, ms};
+use crate::message::Role;
+use crate::node::autonomy::{Level, UserId};
+use crate::node::*;
+use media::{BitRate, Quality};
+
+const VIEWER: UserId = UserId(1);
+const OTHER: UserId = UserId(2);
+
+/// An origin alone. Each layer of the film takes 13,333 bits a second.
+fn origin(adjust: impl FnOnce(&mut NodeConfig)) -> Rig {
+    let mut rig = Rig::new();
+    rig.start("origin", Level::Origin, adjust);
+    rig
+}
+
+#[test]
+fn a_link_with_room_for_two_layers_gives_two_or_refuses_by_its_name() {
+    // Whether it is let in if it may be content with so much.
+    for (downgrade, beta, granted) in
+        [(true, 0, true), (true, 60, true), (true, 80, false), (false, 0, false)]
+    {
+        let mut rig = origin(|config| {
+            (config.downgrade, config.beta) = (downgrade, beta);
+            config.autonomy.link_rate = BitRate(30_000);
+        });
+        rig.seek(VIEWER, "origin");
+        rig.run(ms(2_000));
+        let node = rig.node("origin");
+        if granted {
+            assert_eq!((rig.refusals(VIEWER), node.autonomy().used()), (vec![], 2), "beta {beta}");
+            assert_eq!(rig.layer_of(VIEWER, Layer::ENH1), "origin");
+            assert_eq!(rig.layer_of(VIEWER, Layer::ENH2), "nobody");
+        } else {
+            assert_eq!((rig.refusals(VIEWER), node.autonomy().used()), (vec![Refusal::ViewerLink], 0));
+            assert_eq!(*node.autonomy().grants().admission().used(), classes::Usage::default());
+        }
+    }
+}
+
+#[test]
+fn who_pauses_for_a_minute_gives_its_slot_back_and_is_let_in_again_when_there_is_one() {
+    let mut rig = origin(|config| config.autonomy.origin_capacity = 1);
+    for user in [VIEWER, OTHER] {
+        rig.person(user, Role::Viewer).quality = Quality::BRONZE;
+    }
+    rig.seek(VIEWER, "origin");
+    rig.run(ms(2_000));
+    rig.person(VIEWER, Role::Viewer).paused = true;
+    rig.run(ms(59_000));
+    assert_eq!((rig.chunk(VIEWER, "origin", Layer::BASE), rig.node("origin").autonomy().used()), (Ok(()), 1));
+    rig.run(ms(4_000));
+    let gave = |event: &Event| matches!(event, Event::SlotGivenBack { .. }).then_some(());
+    assert_eq!((rig.heard_of("origin", gave).len(), rig.node("origin").autonomy().used()), (1, 0));
+    assert_eq!(rig.chunk(VIEWER, "origin", Layer::BASE), Err(Refusal::NotServing));
+    // Somebody else has the slot meanwhile.
+    rig.seek(OTHER, "origin");
+    rig.run(ms(2_000));
+    rig.person(VIEWER, Role::Viewer).paused = false;
+    rig.seek(VIEWER, "origin");
+    rig.run(ms(2_000));
+    assert_eq!(rig.refusals(VIEWER), [Refusal::Full]);
+    rig.leave(OTHER);
+    rig.run(ms(2_000));
+    rig.seek(VIEWER, "origin");
+    rig.run(ms(2_000));
+    assert_eq!(rig.chunk(VIEWER, "origin", Layer::BASE), Ok(()));
+    let record = rig.node("origin").autonomy().record(VIEWER);
+    assert!(record.is_some_and(|record| record.info.started), "as one who has begun");
+    assert_eq!(rig.node("origin").autonomy().used(), 1);
+}

@@ -1,0 +1,77 @@
+//! A player behind a proxy, both as they are, over a line of constant rate: how
+//! often quality changes near a threshold, and whether it is what the line carries.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected should say so loudly"
+)]
+
+mod line;
+
+use line::{TITLE, World};
+use media::{BitRate, Quality, Span, Time};
+use protocol::quality::Cause;
+
+/// The rates of silver and gold, and what a datagram's headers cost beside.
+const THRESHOLDS: [(Quality, u64); 2] = [(Quality::SILVER, 896_000), (Quality::GOLD, 1_696_000)];
+
+/// The most changes within any minute.
+fn most_in_a_minute(changes: &[Time]) -> usize {
+    let within =
+        |from: Time| changes.iter().filter(move |at| **at >= from && **at - from < Span::from_secs(60));
+    changes.iter().map(|from| within(*from).count()).max().unwrap_or(0)
+}
+
+#[test]
+fn near_a_threshold_quality_changes_at_most_twice_a_minute_and_nothing_freezes() {
+    for (quality, threshold) in THRESHOLDS {
+        for percent in [85, 90, 95, 98, 100, 102, 105, 110, 115] {
+            let mut world = World::new(BitRate(threshold * percent / 100));
+            world.run(Span::from_secs(290));
+            let changes: Vec<Time> = world.changes.iter().map(|(at, ..)| *at).collect();
+            println!("{percent} % of {quality}: {:?}, seconds {:?}", world.changes, world.seconds);
+            assert!(most_in_a_minute(&changes) <= 2, "{percent} % of {quality}: {:?}", world.changes);
+            assert_eq!(world.frozen, Span::ZERO, "{percent} % of {quality}");
+            assert!(world.changes.iter().all(|(_, _, cause)| matches!(cause, Cause::Rate | Cause::Headroom)));
+            // Silver where gold is in doubt. A player asks for enhancements a second
+            // ahead, so that a line must carry a block's in less than that.
+            let silver = world.seconds[1] + world.seconds[2];
+            assert!(quality < Quality::GOLD || percent < 90 || silver >= 250, "{:?}", world.seconds);
+        }
+    }
+}
+
+#[test]
+fn a_wide_line_carries_gold_from_the_first_block() {
+    let mut world = World::new(BitRate(20_000_000));
+    world.run(Span::from_secs(60));
+    assert_eq!((&world.changes[..], world.frozen), (&[][..], Span::ZERO));
+    assert_eq!(world.seconds[..2], [0, 0]);
+}
+
+#[test]
+fn a_narrow_line_gets_base_in_time_and_a_line_that_widens_gets_all_after_the_holds() {
+    let mut world = World::new(BitRate(520_000));
+    world.run(Span::from_secs(60));
+    assert_eq!(world.frozen, Span::ZERO);
+    assert!(world.seconds[0] >= 50, "{:?}", world.seconds);
+    world.rate = BitRate(20_000_000);
+    let widened = world.now;
+    world.run(Span::from_secs(90));
+    let up: Vec<(u64, Quality)> = world
+        .changes
+        .iter()
+        .filter(|(at, ..)| *at >= widened)
+        .map(|(at, to, _)| ((*at - widened).as_millis(), *to))
+        .collect();
+    println!("{up:?}");
+    let [(_, first), (last, second)] = up[..] else { panic!("{up:?}") };
+    assert_eq!((first, second), (Quality::SILVER, Quality::GOLD));
+    assert!(last < 75_000, "{last} ms");
+    assert_eq!(world.frozen, Span::ZERO);
+    assert_eq!(TITLE.len(), 3);
+}

@@ -1,0 +1,326 @@
+//! A site as a whole: slots, the link to the viewers and the link to the origin
+//! at once, and the threshold of one class with which targets are met.
+//!
+//! Every viewing takes one slot, some units of the link to the viewers, and, if
+//! its title is not stored, some of the link to the origin for as long as it
+//! lasts. All limits are lawful borders of a product form, so the generalised
+//! Kaufman-Roberts recursion is exact: with `q_n(x)` the weight of all states with
+//! n viewings that take x of the other resources, `n q_n(x) = sum rho_s q_(n-1)(x -
+//! u_s)` over all streams s. A threshold is a resource too, of which viewings of
+//! its class take one unit each; so one pass gives every threshold at once. All
+//! terms are positive: no digits are lost.
+
+use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, at, check_erlangs};
+
+/// The most steps of the recursion.
+pub const MAX_STEPS: u64 = 1_000_000_000;
+
+/// Viewings that take the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stream {
+    /// Its class, from 0.
+    pub class: usize,
+    /// Offered load in erlangs.
+    pub erlangs: f64,
+    /// Units of the link to the viewers.
+    pub to_viewers: u32,
+    /// Units of the link to the origin; 0 for what is stored.
+    pub to_origin: u32,
+}
+
+/// A site and its demand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// C.
+    pub slots: u32,
+    /// Units of the link to the viewers; none: it never fills.
+    pub to_viewers: Option<u32>,
+    /// Units of the link to the origin; none: it never fills.
+    pub to_origin: Option<u32>,
+    /// How many classes there are.
+    pub classes: usize,
+    /// What is asked for.
+    pub streams: Vec<Stream>,
+    /// `T_k` of each class but the one that is looked at; `u32::MAX`: none.
+    pub thresholds: Vec<u32>,
+}
+
+/// The blocking of each class for each threshold of one of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// `blocking[T][k]`, for T from 0 to C: the mean over the streams of class k,
+    /// weighed by their loads; 0 for a class that asks for nothing.
+    pub blocking: Vec<Vec<f64>>,
+}
+
+/// One limited resource beside the slots.
+#[derive(Clone, Debug)]
+struct Axis {
+    limit: u32,
+    /// What each stream takes.
+    takes: Vec<u32>,
+    stride: usize,
+}
+
+/// All axes, and where the threshold that is looked at stands.
+struct Space {
+    axes: Vec<Axis>,
+    cells: usize,
+}
+
+impl Space {
+    /// The limits beside the slots, and what each stream takes of them: first the
+    /// threshold that is looked at.
+    fn limits(site: &Site, class: usize) -> Vec<(u32, Vec<u32>)> {
+        let slots = site.slots;
+        let counts =
+            |of: usize| site.streams.iter().map(move |stream| u32::from(stream.class == of)).collect();
+        let mut limits = vec![(slots, counts(class))];
+        for (other, threshold) in site.thresholds.iter().enumerate() {
+            if other != class && *threshold < slots {
+                limits.push((*threshold, counts(other)));
+            }
+        }
+        let to_viewers = site.streams.iter().map(|stream| stream.to_viewers).collect();
+        let to_origin = site.streams.iter().map(|stream| stream.to_origin).collect();
+        for (limit, takes) in [(site.to_viewers, to_viewers), (site.to_origin, to_origin)] {
+            let takes: Vec<u32> = takes;
+            let most = takes.iter().max().copied().unwrap_or(0);
+            // A link that all slots together cannot fill is no limit.
+            if let Some(limit) = limit.filter(|limit| u64::from(*limit) < u64::from(most) * u64::from(slots))
+            {
+                limits.push((limit, takes));
+            }
+        }
+        limits
+    }
+
+    fn new(site: &Site, class: usize) -> Result<Self, TheoryError> {
+        if site.steps(class) > MAX_STEPS {
+            return Err(TheoryError::States);
+        }
+        let mut cells: usize = 1;
+        let mut axes = Vec::new();
+        for (limit, takes) in Self::limits(site, class) {
+            axes.push(Axis { limit, takes, stride: cells });
+            cells = cells.saturating_mul(at(limit).saturating_add(1));
+        }
+        Ok(Self { axes, cells })
+    }
+
+    /// For each stream how far one more viewing leads, and for each cell and
+    /// stream whether that is still lawful, links and other thresholds only.
+    fn moves(&self, streams: usize) -> (Vec<usize>, Vec<Vec<bool>>) {
+        let taken = |axis: &Axis, stream: usize| axis.takes.get(stream).copied().unwrap_or(0);
+        let ahead = (0..streams)
+            .map(|stream| self.axes.iter().map(|axis| axis.stride * at(taken(axis, stream))).sum())
+            .collect();
+        let lawful = |stream: usize| {
+            let fits = |cell: usize| {
+                self.axes.iter().skip(1).all(|axis| {
+                    let used = cell / axis.stride % (at(axis.limit) + 1);
+                    used + at(taken(axis, stream)) <= at(axis.limit)
+                })
+            };
+            (0..self.cells).map(fits).collect()
+        };
+        (ahead, (0..streams).map(lawful).collect())
+    }
+}
+
+impl Site {
+    /// The site under another demand: all loads `factor` times.
+    #[must_use]
+    pub fn under(&self, factor: f64) -> Self {
+        let streams = self.streams.iter();
+        let streams = streams.map(|stream| Stream { erlangs: stream.erlangs * factor, ..*stream });
+        Self { streams: streams.collect(), ..self.clone() }
+    }
+
+    /// How many steps a sweep over the thresholds of `class` takes.
+    pub fn steps(&self, class: usize) -> u64 {
+        let streams = u64::try_from(self.streams.len()).unwrap_or(u64::MAX);
+        let rows = streams.saturating_mul(u64::from(self.slots) + 1);
+        let limits = Space::limits(self, class);
+        limits.iter().fold(rows, |steps, (limit, _)| steps.saturating_mul(u64::from(*limit) + 1))
+    }
+
+    /// `B_k` for each threshold of `class`, from 0 to C.
+    pub fn sweep(&self, class: usize) -> Result<Sweep, TheoryError> {
+        self.check(class)?;
+        let space = Space::new(self, class)?;
+        let (ahead, lawful) = space.moves(self.streams.len());
+        let counts = at(self.slots) + 1;
+        // By the number of viewings of the class: all weight, and for each stream
+        // the weight of the states in which it is blocked but for the threshold.
+        let mut all = vec![0.0; counts];
+        let mut blocked = vec![vec![0.0; counts]; self.streams.len()];
+        let mut row = vec![0.0; space.cells];
+        if let Some(first) = row.first_mut() {
+            *first = 1.0;
+        }
+        for viewings in 0..=self.slots {
+            if viewings > 0 {
+                row = self.next_row(&row, viewings, &ahead, &lawful);
+                if row.iter().copied().fold(0.0, f64::max) > 1e100 {
+                    let sums = blocked.iter_mut().chain([&mut all, &mut row]);
+                    sums.flatten().for_each(|weight| *weight *= 1e-100);
+                }
+            }
+            for (cell, weight) in row.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+                let count = cell % counts;
+                if let Some(all) = all.get_mut(count) {
+                    *all += weight;
+                }
+                for (lawful, blocked) in lawful.iter().zip(&mut blocked) {
+                    let open = viewings < self.slots && lawful.get(cell).copied().unwrap_or(false);
+                    if let (false, Some(blocked)) = (open, blocked.get_mut(count)) {
+                        *blocked += weight;
+                    }
+                }
+            }
+        }
+        self.sum_up(class, &all, &blocked)
+    }
+
+    fn check(&self, class: usize) -> Result<(), TheoryError> {
+        if class >= self.classes || self.thresholds.len() != self.classes {
+            return Err(TheoryError::Empty);
+        }
+        if self.streams.len() > MAX_CLASSES {
+            return Err(TheoryError::Classes(self.streams.len()));
+        }
+        if self.slots > MAX_SERVERS {
+            return Err(TheoryError::Servers(self.slots));
+        }
+        self.streams.iter().try_for_each(|stream| check_erlangs(stream.class + 1, stream.erlangs))
+    }
+
+    fn next_row(&self, row: &[f64], viewings: u32, ahead: &[usize], lawful: &[Vec<bool>]) -> Vec<f64> {
+        let mut next = vec![0.0; row.len()];
+        for ((stream, ahead), lawful) in self.streams.iter().zip(ahead).zip(lawful) {
+            let rate = stream.erlangs / f64::from(viewings);
+            let places = next.get_mut(*ahead..).unwrap_or(&mut []);
+            for ((place, weight), lawful) in places.iter_mut().zip(row).zip(lawful) {
+                if *lawful {
+                    *place += rate * weight;
+                }
+            }
+        }
+        next
+    }
+
+    /// From weights by number of viewings to probabilities by threshold.
+    fn sum_up(&self, class: usize, all: &[f64], blocked: &[Vec<f64>]) -> Result<Sweep, TheoryError> {
+        let mut sweep = Vec::with_capacity(all.len());
+        let mut total = 0.0;
+        let mut sums = vec![0.0; self.streams.len()];
+        for (threshold, weight) in all.iter().enumerate() {
+            total += weight;
+            if total <= 0.0 {
+                return Err(TheoryError::Unstable);
+            }
+            let mut load = vec![0.0; self.classes];
+            let mut lost = vec![0.0; self.classes];
+            for ((stream, sum), blocked) in self.streams.iter().zip(&mut sums).zip(blocked) {
+                let here = blocked.get(threshold).copied().unwrap_or(0.0);
+                let before = *sum;
+                *sum += here;
+                // At the threshold every state blocks its class.
+                let share = if stream.class == class { before + weight } else { *sum } / total;
+                if let (Some(load), Some(lost)) = (load.get_mut(stream.class), lost.get_mut(stream.class)) {
+                    *load += stream.erlangs;
+                    *lost += stream.erlangs * share;
+                }
+            }
+            let of = |(lost, load): (f64, f64)| if load > 0.0 { (lost / load).clamp(0.0, 1.0) } else { 0.0 };
+            sweep.push(lost.into_iter().zip(load).map(of).collect());
+        }
+        Ok(Sweep { blocking: sweep })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+mod tests {
+    use super::super::{Load, System, misses};
+    use super::*;
+
+    fn stream(class: usize, erlangs: f64, to_viewers: u32, to_origin: u32) -> Stream {
+        Stream { class, erlangs, to_viewers, to_origin }
+    }
+
+    fn site(slots: u32, streams: Vec<Stream>) -> Site {
+        Site { slots, to_viewers: None, to_origin: None, classes: 3, streams, thresholds: vec![u32::MAX; 3] }
+    }
+
+    fn near(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-12
+    }
+
+    #[test]
+    fn one_pass_gives_what_convolution_gives_for_each_threshold() {
+        let rho = 100.0 / 3.0;
+        let site = site(100, (0..3).map(|class| stream(class, rho, 1, 0)).collect());
+        let sweep = site.sweep(2).unwrap();
+        assert_eq!(sweep.blocking.len(), 101);
+        for (threshold, blocked) in (0..).zip(&sweep.blocking) {
+            let loads = vec![Load::of(rho), Load::of(rho), Load::of(rho).up_to(threshold)];
+            let expected = System::new(100, loads).unwrap().blocking();
+            assert!(blocked.iter().zip(&expected).all(|(left, right)| near(*left, *right)), "{threshold}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_loss_under_a_target_of_one_percent_is_at_nineteen() {
+        let rho = 100.0 / 3.0;
+        let site = site(100, (0..3).map(|class| stream(class, rho, 1, 0)).collect());
+        let blocking = site.sweep(2).unwrap().blocking;
+        let met = (0..101).filter(|threshold| blocking[*threshold][..2].iter().all(|b| *b <= 0.01));
+        let best = met.min_by(|left, right| {
+            let loss = |at: &usize| blocking[*at].iter().sum::<f64>();
+            loss(left).total_cmp(&loss(right))
+        });
+        assert_eq!(best, Some(19));
+        assert_eq!(format!("{:.5} {:.5}", blocking[19][0], blocking[20][0]), "0.00894 0.01085");
+    }
+
+    #[test]
+    fn links_and_thresholds_together_agree_with_the_two_dimensional_solution() {
+        let loads = [(14.0, 0.9), (10.0, 0.9), (10.0, 0.2)];
+        let streams = loads.iter().enumerate().flat_map(|(class, (rho, hits))| {
+            [stream(class, rho * hits, 2, 0), stream(class, rho * (1.0 - hits), 2, 1)]
+        });
+        let site = Site {
+            to_origin: Some(12),
+            // 81 units carry 40 viewings of two units: the slots are not the limit.
+            to_viewers: Some(81),
+            ..site(60, streams.collect())
+        };
+        let sweep = site.sweep(2).unwrap();
+        for threshold in [0_u32, 8, 40] {
+            let split = |(rho, hits): (f64, f64), threshold| misses::Split { erlangs: rho, hits, threshold };
+            let classes = [split(loads[0], None), split(loads[1], None), split(loads[2], Some(threshold))];
+            let expected = misses::blocking(40, 12, &classes).unwrap();
+            for (found, expected) in sweep.blocking[at(threshold)].iter().zip(expected) {
+                assert!(near(*found, expected.class), "{threshold}: {found} {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_threshold_held_by_another_class_counts_as_a_resource() {
+        let loads = [20.0, 30.0, 25.0];
+        let mut site = site(50, (0..3).map(|class| stream(class, loads[class], 1, 0)).collect());
+        site.thresholds[1] = 12;
+        let found = site.sweep(2).unwrap().blocking[7].clone();
+        let classes = vec![Load::of(20.0), Load::of(30.0).up_to(12), Load::of(25.0).up_to(7)];
+        let expected = System::new(50, classes).unwrap().blocking();
+        assert!(
+            found.iter().zip(&expected).all(|(left, right)| near(*left, *right)),
+            "{found:?} {expected:?}"
+        );
+        assert_eq!(site.sweep(3), Err(TheoryError::Empty));
+        assert_eq!(Site { slots: MAX_SERVERS, ..site }.sweep(2), Err(TheoryError::States));
+    }
+}
