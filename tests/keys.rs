@@ -325,7 +325,8 @@ fn on_a_terminal_a_watched_node_is_shown_in_place_and_ctrl_c_gives_the_terminal_
     use std::process::{Command, Stdio};
     let folder = cluster();
     let node = FakeNode::start(folder.path(), Ok(()), vec![status(2, &[(0, 2, 0)])]);
-    let command = format!("{} status {} --keys keys --watch", support::LAMINA, node.address);
+    // `exec`: a shell that waits for it would die of the same Ctrl-C and say so (dash does).
+    let command = format!("exec {} status {} --keys keys --watch", support::LAMINA, node.address);
     // util-linux: runs it on a terminal of its own, and ends with its exit code.
     let mut script = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
