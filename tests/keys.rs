@@ -330,6 +330,7 @@ fn on_a_terminal_a_watched_node_is_shown_in_place_and_ctrl_c_gives_the_terminal_
     // util-linux: runs it on a terminal of its own, and ends with its exit code.
     let mut script = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
+        .env("SHELL", "/bin/sh")
         .current_dir(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
