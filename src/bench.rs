@@ -58,7 +58,7 @@ enum What {
         #[arg(long)]
         no_full_hd: bool,
     },
-    /// Pictures a second of our encoder against x264 medium
+    /// Pictures a second of our encoder against x264 medium, on one core and all, and memory
     Encode {
         /// A film [default: the sample]
         clip: Option<PathBuf>,
@@ -79,6 +79,8 @@ enum What {
     Sim,
     /// Exact blocking probabilities: milliseconds for 100 to 10,000 servers
     Theory,
+    /// Viewers let in and out a second, beside the bare decision
+    Admission,
 }
 
 /// Arguments of `lamina bench cooperation`.
@@ -101,7 +103,7 @@ struct Cooperation {
     /// How much of the film
     #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
     length: Option<Span>,
-    /// Mean time between two arrivals at a proxy
+    /// Mean time between two arrivals at a proxy [default: two thirds of the film]
     #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
     gap: Option<Span>,
     /// One of the two alone
@@ -132,7 +134,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             tell(&combine::run(&films(clips)?, &options, &mut say)?, json)
         }
         What::Encode { clip, presets, repeats } => {
-            let mut options = encode::Options::default();
+            let program = std::env::current_exe().context("this program does not know where it lies")?;
+            let mut options = encode::Options { program: Some(program), ..encode::Options::default() };
             crate::serve::set(&mut options.presets, presets);
             crate::serve::set(&mut options.repeats, repeats);
             let clips = films(clip.into_iter().collect())?;
@@ -152,6 +155,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
         What::Cooperation(args) => cooperate(args, json),
         What::Sim => tell(&lab::bench::sim::run(&lab::bench::sim::Options::default(), &mut say)?, json),
+        What::Admission => tell(&lab::bench::admission::run(&mut say)?, json),
         What::Theory => tell(&lab::bench::theory::run(&mut say)?, json),
     }
 }
@@ -164,7 +168,7 @@ fn cooperate(args: Cooperation, json: bool) -> Outcome {
     crate::serve::set(&mut options.clients, args.clients);
     crate::serve::set(&mut options.others, args.others);
     crate::serve::set(&mut options.length, args.length);
-    crate::serve::set(&mut options.gap, args.gap);
+    crate::serve::set(&mut options.gap, args.gap.map(Some));
     crate::serve::set(&mut options.schemes, args.only.map(|scheme| vec![scheme]));
     let mut progress = say;
     let report = running::block_on(async {

@@ -1,9 +1,9 @@
-//! Damaged bytes at every door: containers, manifests, messages. Whatever comes,
+//! Damaged bytes at every door: containers, edit lists, manifests, messages, tokens. Whatever comes,
 //! the answer is an error or something lawful, never a panic, and what is read
 //! is never larger than what was sent.
 //!
-//! `LAMINA_FUZZ` says how many cases each of the five takes (1000), `PROPTEST_RNG_SEED`
-//! where it begins; `./x check` runs 400,000, `./x fuzz` millions. A failure is shrunk, printed, and
+//! `LAMINA_FUZZ` says how many cases each of the seven takes (1000), `PROPTEST_RNG_SEED`
+//! where it begins; `./x check` runs 1.6 million, `./x fuzz` five. A failure is shrunk, printed, and
 //! kept in a file beside this one.
 #![allow(
     clippy::unwrap_used,
@@ -15,14 +15,18 @@
 use bytes::Bytes;
 use media::container::{
     AudioSample, BlockSamples, VideoSample, avc_config, base_init, enhancement_init, enhancement_key,
-    parse_chunk, write_chunk,
+    parse_chunk, read_edits, write_chunk, write_halves,
 };
-use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Ratio};
+use media::manifest::{Audio, Color, Half, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, LayerInfo, Manifest, Quality, Span};
 use proptest::prelude::*;
 use protocol::frame::{self, LENGTH_BYTES};
 use protocol::message::Message;
 use protocol::message::{StreamReply, StreamRequest};
+use protocol::node::autonomy::Sla;
+use protocol::token::{MAX_SIGNATURE_BYTES, Promise, SignedToken};
+use std::io::Cursor;
+use transport::keys::token::{token_from_text, token_to_text};
 
 /// One way to damage bytes. Positions are parts of the length, so that they fit any.
 #[derive(Debug, Clone)]
@@ -102,7 +106,7 @@ fn manifest() -> Manifest {
         init: vec![7; 40],
         delay: if factor == 2 { 2_002 } else { 0 },
         sync_every: None,
-        halves: false,
+        halves: factor == 1,
     };
     let block = |index: u64| BlockInfo {
         start: index * 30_030,
@@ -111,6 +115,7 @@ fn manifest() -> Manifest {
         base_hash: Hash::of(b"b"),
         quality_hashes: vec![Hash::of(b"q"); 2],
         chunks: vec![ChunkInfo { offset: 100 + index * 9_000, length: 9_000, hash: Hash::of(b"c") }; 2],
+        halves: vec![Half { length: 4_000, hash: Hash::of(b"a"), pictures: Hash::of(b"p") }],
     };
     Manifest {
         class: media::TitleClass::Archived,
@@ -155,6 +160,18 @@ fn chunk() -> Vec<u8> {
     write_chunk(1, 2_002, &block).unwrap()
 }
 
+/// An enhancement's block in halves.
+fn halves() -> Vec<u8> {
+    let picture = |n: u64| VideoSample {
+        pts: n * 1_001,
+        duration: 1_001,
+        sync: n == 0,
+        data: vec![2; 20 + usize::try_from(n).unwrap()].into(),
+    };
+    let video = (0..5).map(picture).collect();
+    write_halves(1, 0, &BlockSamples { start: 0, end: 5_005, video, audio: Vec::new() }).unwrap().0
+}
+
 /// Bodies of messages as they have been since version 1: two of them with lists in lists.
 fn messages() -> Vec<Vec<u8>> {
     let seven = "07".repeat(32);
@@ -174,10 +191,43 @@ fn messages() -> Vec<Vec<u8>> {
     bodies.iter().map(|body| body.as_bytes().chunks(2).map(byte).collect()).collect()
 }
 
+/// The head of a film by others: two tracks with edits, one with composition offsets.
+fn head() -> Vec<u8> {
+    let boxed = |kind: &[u8], body: &[u8]| {
+        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], kind, body].concat()
+    };
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+    let elst = numbers(&[0, 2, 500, u32::MAX, 1 << 16, 3_000, 1_024, 1 << 16]);
+    let long = numbers(&[1 << 24, 1, 0, 3_000, 0, 1_024, 1 << 16]);
+    let ctts = boxed(b"ctts", &numbers(&[0, 2, 1, 512, 1, (-512_i32).cast_unsigned()]));
+    let track = |id: u32, elst: &[u8]| {
+        let minf = boxed(b"minf", &boxed(b"stbl", &ctts));
+        let mdia = boxed(b"mdia", &[boxed(b"mdhd", &numbers(&[0, 0, 0, 12_800, 0])), minf].concat());
+        let edts = boxed(b"edts", &boxed(b"elst", elst));
+        boxed(b"trak", &[boxed(b"tkhd", &numbers(&[0, 0, 0, id])), edts, mdia].concat())
+    };
+    let mvhd = boxed(b"mvhd", &numbers(&[0, 0, 0, 1_000, 0]));
+    let moov = [mvhd, track(1, &elst), track(2, &long)].concat();
+    [boxed(b"ftyp", b"isom"), boxed(b"moov", &moov)].concat()
+}
+
+/// A token as a viewer shows it.
+fn token() -> String {
+    let promise = Promise {
+        viewer: "anna".parse().unwrap(),
+        sla: Sla::Vip,
+        top: Quality::BRONZE,
+        until: 1_800_000_000,
+    };
+    token_to_text(&SignedToken { promise, signature: vec![7; 70] }).unwrap()
+}
+
 #[test]
 fn what_is_damaged_here_was_lawful_before() {
+    assert_eq!(read_edits(&mut Cursor::new(head())).unwrap().unwrap().tracks.len(), 2);
     assert!(messages().iter().all(|body| frame::decode::<Message>(body).is_ok()));
     assert_eq!(parse_chunk(&Bytes::from(chunk()), 2_002).unwrap().video.len(), 5);
+    assert_eq!(parse_chunk(&Bytes::from(halves()), 0).unwrap().video.len(), 5);
     assert_eq!(Manifest::parse(&manifest().to_bytes().unwrap()).unwrap(), manifest());
 }
 
@@ -185,13 +235,33 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn chunks(damages in damages(), delay in prop_oneof![Just(2_002_u32), any::<u32>()]) {
-        let bytes = Bytes::from(damaged(chunk(), &damages));
+    fn chunks(damages in damages(), whole in any::<bool>(), delay in prop_oneof![Just(None), any::<u32>().prop_map(Some)]) {
+        let (chunk, own) = if whole { (chunk(), 2_002) } else { (halves(), 0) };
+        let (bytes, delay) = (Bytes::from(damaged(chunk, &damages)), delay.unwrap_or(own));
         if let Ok(block) = parse_chunk(&bytes, delay) {
             let held: usize = block.video.iter().map(|sample| sample.data.len()).sum();
             prop_assert!(!block.video.is_empty() && block.video.len() <= bytes.len());
             prop_assert!(block.video.iter().all(|sample| sample.pts >= block.start && sample.pts < block.end));
             prop_assert!(held <= bytes.len() * block.video.len());
+        }
+    }
+
+    #[test]
+    fn edit_lists(damages in damages()) {
+        let bytes = damaged(head(), &damages);
+        if let Ok(film) = read_edits(&mut Cursor::new(&bytes)).unwrap() {
+            prop_assert!(film.tracks.len() <= bytes.len());
+            prop_assert!(film.overwrites.len() <= bytes.len());
+            prop_assert!(film.tracks.iter().all(|track| track.edits.len() <= bytes.len()));
+        }
+    }
+
+    #[test]
+    fn tokens(damages in damages()) {
+        let bytes = damaged(token().into_bytes(), &damages);
+        if let Ok(read) = token_from_text(&String::from_utf8_lossy(&bytes)) {
+            prop_assert!(read.signature.len() <= MAX_SIGNATURE_BYTES);
+            prop_assert_eq!(token_from_text(&token_to_text(&read).unwrap()).unwrap(), read);
         }
     }
 

@@ -1,13 +1,16 @@
 //! Encoding one block: Base, then the enhancements over what Base decodes to.
 
-use crate::base::{self, BaseFormat};
+mod parts;
+
+use crate::base::{self, BaseBlock, BaseFormat};
 use crate::blocks::FilmBlock;
 use crate::error::EncodeError;
 use crate::report::Measured;
 use bytes::Bytes;
-use codec::{EncodedPicture, Ladder, LayerEncoder, Picture, Preset, downscale_to_base, metrics};
+use codec::{Ladder, LayerEncoder, Picture, Preset, downscale_to_base};
 use media::container::{AudioSample, BlockSamples, VideoSample};
 use media::{Hash, Hasher};
+use parts::{CodedPart, Part, pairs_of_threads};
 
 /// How all blocks of a title are made.
 #[derive(Debug, Clone)]
@@ -16,6 +19,8 @@ pub(crate) struct Recipe {
     pub(crate) base: BaseFormat,
     pub(crate) preset: Preset,
     pub(crate) quantizers: Vec<u8>,
+    /// Whether the enhancements are written in halves.
+    pub(crate) halves: bool,
 }
 
 /// One block, coded in all layers.
@@ -26,22 +31,71 @@ pub(crate) struct CodedBlock {
     pub(crate) config: Vec<u8>,
     /// The samples of each layer, Base first.
     pub(crate) layers: Vec<BlockSamples>,
-    /// See `BlockInfo`.
-    pub(crate) base_hash: Hash,
-    pub(crate) quality_hashes: Vec<Hash>,
+    pub(crate) hashes: BlockHashes,
     pub(crate) measured: Measured,
 }
 
-/// Encodes blocks, one after another; what came before has no influence.
+/// Hashes of a block's decoded pictures: see `BlockInfo`.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockHashes {
+    pub(crate) base: Hash,
+    pub(crate) qualities: Vec<Hash>,
+    /// With the first half of each enhancement; empty without halves.
+    pub(crate) halves: Vec<Hash>,
+}
+
+/// A block whose Base is made: what the enhancements are encoded over.
+#[derive(Debug)]
+pub(crate) struct BasedBlock {
+    film: FilmBlock,
+    sound: Vec<AudioSample>,
+    base: BaseBlock,
+    /// Base as players decode it.
+    decoded: Vec<Picture>,
+}
+
+impl BasedBlock {
+    /// Makes Base of a block with its sound.
+    pub(crate) fn encode(
+        recipe: &Recipe,
+        film: FilmBlock,
+        sound: Vec<AudioSample>,
+    ) -> Result<Self, EncodeError> {
+        let pictures = film.pictures.iter().map(|shown| downscale_to_base(&shown.picture, &recipe.ladder));
+        let small: Vec<Picture> = pictures.collect::<Result<_, _>>()?;
+        let base = base::encode(&recipe.base, small)?;
+        let access_units = base.samples.iter().map(|(index, data)| (*index, data));
+        let decoded = base::decode(&base.config, recipe.base.size, access_units)?;
+        Ok(Self { film, sound, base, decoded })
+    }
+
+    /// Index of the block.
+    pub(crate) fn index(&self) -> u32 {
+        self.film.index
+    }
+}
+
+/// How the enhancements of a block are encoded.
+pub(crate) struct How<'a> {
+    /// Whether the block is compared with the film.
+    pub(crate) measure: bool,
+    /// Whether the lowest enhancement has a thread of its own.
+    pub(crate) paired: bool,
+    /// Told of each picture of the film that is not needed any more.
+    pub(crate) done: &'a (dyn Fn() + Sync),
+}
+
+/// Encodes enhancements of blocks, one after another; what came before has no influence.
 pub(crate) struct BlockEncoder {
-    recipe: Recipe,
     layers: LayerEncoder,
+    halves: bool,
 }
 
 impl BlockEncoder {
-    pub(crate) fn new(recipe: Recipe) -> Result<Self, EncodeError> {
-        let layers = LayerEncoder::new(&recipe.ladder, recipe.preset, &recipe.quantizers)?;
-        Ok(Self { recipe, layers })
+    pub(crate) fn new(recipe: &Recipe) -> Result<Self, EncodeError> {
+        let Recipe { ladder, preset, quantizers, halves, .. } = recipe;
+        let make = if *halves { LayerEncoder::with_halves } else { LayerEncoder::new };
+        Ok(Self { layers: make(ladder, *preset, quantizers)?, halves: *halves })
     }
 
     /// The grey key frame of each enhancement, equal in all blocks.
@@ -49,72 +103,65 @@ impl BlockEncoder {
         self.layers.keys()
     }
 
-    /// Encodes a block with its sound; `measure` compares it with the film.
-    pub(crate) fn encode(
-        &mut self,
-        film: &FilmBlock,
-        sound: Vec<AudioSample>,
-        measure: bool,
-    ) -> Result<CodedBlock, EncodeError> {
-        let ladder = &self.recipe.ladder;
-        let small: Vec<Picture> = film
-            .pictures
-            .iter()
-            .map(|shown| downscale_to_base(&shown.picture, ladder))
-            .collect::<Result<_, _>>()?;
-        let base = base::encode(&self.recipe.base, &small)?;
-        drop(small);
-        let access_units = base.samples.iter().map(|(index, data)| (*index, data));
-        let decoded = base::decode(&base.config, self.recipe.base.size, access_units)?;
+    /// Encodes a block; pictures are given up as soon as they are coded.
+    pub(crate) fn encode(&mut self, block: BasedBlock, how: &How<'_>) -> Result<CodedBlock, EncodeError> {
+        let BasedBlock { mut film, sound, base, decoded } = block;
+        let times = times(&film);
+        self.layers.start_block_of(film.pictures.iter().map(|shown| &shown.picture))?;
+        let pictures = std::mem::take(&mut film.pictures);
+        let mut base_hash = Hasher::new();
+        let (lower, upper) = self.layers.split(if how.paired { 1 } else { usize::MAX })?;
+        let mut under = Part::new(lower, how.measure, self.halves);
+        let pairs = pictures.into_iter().zip(decoded).map(|(shown, decoded)| {
+            decoded.hash_into(&mut base_hash);
+            (shown.picture, decoded)
+        });
+        let parts = if how.paired {
+            pairs_of_threads(under, Part::new(upper, how.measure, self.halves), pairs, how.done)?
+        } else {
+            for (picture, decoded) in pairs {
+                under.add(&picture, &decoded, None)?;
+                (how.done)();
+            }
+            vec![under.coded]
+        };
+        let measured = self.measured(&parts);
+        let hashes = |of: fn(&CodedPart) -> &[Hasher]| {
+            parts.iter().flat_map(|part| of(part).iter().map(Hasher::finish)).collect()
+        };
+        let hashes = BlockHashes {
+            base: base_hash.finish(),
+            qualities: hashes(|part| &part.qualities),
+            halves: hashes(|part| &part.halves),
+        };
+        let mut layers = vec![base_samples(&film, &times, &base.samples, sound)];
+        let above = parts.into_iter().flat_map(|part| part.layers);
+        layers.extend(above.map(|data| enhancement_samples(&film, &times, data)));
+        Ok(CodedBlock { index: film.index, config: base.config, layers, hashes, measured })
+    }
 
-        let mut hashes = Hashes::new(ladder.layers());
-        let mut enhancements = vec![Vec::new(); ladder.enhancements()];
+    /// What the parts measured, picture by picture.
+    fn measured(&self, parts: &[CodedPart]) -> Measured {
         let mut measured = Measured::default();
-        self.layers.start_block()?;
-        for (shown, decoded) in film.pictures.iter().zip(&decoded) {
-            let coded = self.layers.encode(&shown.picture, decoded)?;
-            hashes.add(decoded, &coded);
-            if measure {
-                measured.add_picture(compare(&shown.picture, &coded)?);
-            }
-            for (samples, data) in enhancements.iter_mut().zip(coded.layers) {
-                samples.push(data);
-            }
+        let count = parts.first().map_or(0, |part| part.compared.len());
+        for index in 0..count {
+            let values = parts.iter().filter_map(|part| part.compared.get(index)).flatten();
+            let values: Vec<_> = values.copied().collect();
+            measured.add_picture(if self.halves { steps(&values, index % 2 == 1) } else { values });
         }
-        let mut layers = vec![base_samples(film, &base.samples, sound)];
-        layers.extend(enhancements.into_iter().map(|data| enhancement_samples(film, data)));
-        Ok(CodedBlock {
-            index: film.index,
-            config: base.config,
-            layers,
-            base_hash: hashes.base.finish(),
-            quality_hashes: hashes.qualities.iter().map(Hasher::finish).collect(),
-            measured,
-        })
+        measured
     }
 }
 
-struct Hashes {
-    base: Hasher,
-    qualities: Vec<Hasher>,
-}
-
-impl Hashes {
-    fn new(qualities: usize) -> Self {
-        Self { base: Hasher::new(), qualities: vec![Hasher::new(); qualities] }
-    }
-
-    fn add(&mut self, base: &Picture, coded: &EncodedPicture) {
-        base.hash_into(&mut self.base);
-        for (hasher, picture) in self.qualities.iter_mut().zip(&coded.qualities) {
-            picture.hash_into(hasher);
-        }
-    }
-}
-
-fn compare(film: &Picture, coded: &EncodedPicture) -> Result<Vec<(f64, f64)>, EncodeError> {
-    let one = |picture| Ok((metrics::mse_y(film, picture)?, metrics::ssim_y(film, picture)?));
-    coded.qualities.iter().map(one).collect()
+/// From values of the qualities to those of the steps in halves: before each
+/// quality above the lowest, its first half, in which the odd pictures are those
+/// of the quality below.
+fn steps(qualities: &[(f64, f64)], odd: bool) -> Vec<(f64, f64)> {
+    let above = qualities.windows(2).filter_map(|pair| match *pair {
+        [below, whole] => Some([if odd { below } else { whole }, whole]),
+        _ => None,
+    });
+    qualities.first().copied().into_iter().chain(above.flatten()).collect()
 }
 
 /// Each picture's time and how long it is displayed, in display order.
@@ -124,8 +171,12 @@ fn times(film: &FilmBlock) -> Vec<(u64, u64)> {
     starts.zip(ends).map(|(start, end)| (start, end.saturating_sub(start))).collect()
 }
 
-fn base_samples(film: &FilmBlock, coded: &[(usize, Bytes)], audio: Vec<AudioSample>) -> BlockSamples {
-    let times = times(film);
+fn base_samples(
+    film: &FilmBlock,
+    times: &[(u64, u64)],
+    coded: &[(usize, Bytes)],
+    audio: Vec<AudioSample>,
+) -> BlockSamples {
     let sample = |(index, data): &(usize, Bytes)| {
         let (pts, duration) = times.get(*index).copied()?;
         Some(VideoSample { pts, duration, sync: *index == 0, data: data.clone() })
@@ -134,8 +185,8 @@ fn base_samples(film: &FilmBlock, coded: &[(usize, Bytes)], audio: Vec<AudioSamp
     BlockSamples { start: film.start, end: film.end, video, audio }
 }
 
-fn enhancement_samples(film: &FilmBlock, coded: Vec<Bytes>) -> BlockSamples {
-    let sample = |((index, (pts, duration)), data)| VideoSample { pts, duration, sync: index == 0, data };
-    let video = times(film).into_iter().enumerate().zip(coded).map(sample).collect();
+fn enhancement_samples(film: &FilmBlock, times: &[(u64, u64)], coded: Vec<Bytes>) -> BlockSamples {
+    let sample = |((index, &(pts, duration)), data)| VideoSample { pts, duration, sync: index == 0, data };
+    let video = times.iter().enumerate().zip(coded).map(sample).collect();
     BlockSamples { start: film.start, end: film.end, video, audio: Vec::new() }
 }

@@ -5,8 +5,9 @@ use crate::node::autonomy::Level;
 use crate::node::classes::Reason;
 use crate::peer::PeerId;
 use crate::proxy::cooperation::{ClientId, Counts, Server};
-use media::{BitRate, ByteCount, Layer, Quality, Span, TitleClass, TitleName};
+use media::{BitRate, ByteCount, Layer, Quality, Span, Time, TitleClass, TitleName};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// The most lines of one list in a status.
 pub const MAX_LINES: usize = 256;
@@ -91,6 +92,29 @@ pub struct Admission {
     pub link_rate: Option<BitRate>,
     /// How often a class was refused for a reason, if it was.
     pub refused: Vec<RefusedLine>,
+    /// What copies from the origin's archive take of the link to it.
+    pub to_origin: BitRate,
+    /// What they may take; none: no bound.
+    pub origin_rate: Option<BitRate>,
+    /// What the store of such titles holds, and may hold.
+    pub store: (ByteCount, ByteCount),
+    /// The titles in it, at most [`MAX_LINES`].
+    pub stored: Vec<StoredLine>,
+}
+
+/// A title that was not placed here and was fetched from the origin's archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLine {
+    /// The title.
+    pub title: TitleName,
+    /// Its class: the least important leaves first.
+    pub class: TitleClass,
+    /// What it takes, all layers.
+    pub size: ByteCount,
+    /// Viewings that go on.
+    pub viewings: u64,
+    /// Whether it is here as a whole.
+    pub whole: bool,
 }
 
 /// A class of titles.
@@ -148,6 +172,8 @@ pub struct Traffic {
     pub signals: u64,
     /// Agents and all other messages between nodes.
     pub agents: u64,
+    /// What came from the origin's archive, in chunks.
+    pub archive: u64,
 }
 
 /// Something that happened.
@@ -159,12 +185,36 @@ pub struct EventLine {
     pub event: String,
 }
 
+/// The last events of a process, for its status.
+#[derive(Clone, Debug, Default)]
+pub struct LastEvents(VecDeque<(Time, String)>);
+
+impl LastEvents {
+    /// Notes one object of JSON; the oldest makes room, and what is too long is not kept.
+    pub fn note(&mut self, now: Time, event: String) {
+        if event.len() > MAX_EVENT_BYTES {
+            return;
+        }
+        if self.0.len() >= MAX_EVENTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, event));
+    }
+
+    /// All of them, oldest first.
+    pub fn lines(&self, now: Time) -> Vec<EventLine> {
+        let line = |(at, event): &(Time, String)| EventLine { ago: now - *at, event: event.clone() };
+        self.0.iter().map(line).collect()
+    }
+}
+
 impl NodeStatus {
     /// Whether every list is within its bound.
     pub fn is_bounded(&self) -> bool {
-        let lists = [self.titles.len(), self.neighbours.len(), self.dead.len(), self.placements.len()];
+        let network = [self.neighbours.len(), self.dead.len(), self.placements.len()];
+        let lists = network.into_iter().chain([self.titles.len(), self.admission.stored.len()]);
         let most = media::layer::MAX_LAYERS;
-        lists.iter().all(|length| *length <= MAX_LINES)
+        lists.into_iter().all(|length| length <= MAX_LINES)
             && self.titles.iter().all(|line| line.layers.len() <= most)
             && self.placements.iter().all(|line| line.layers.len() <= most)
             && self.admission.classes.len() <= TitleClass::ALL.len()

@@ -1,7 +1,7 @@
 //! A node's status for people: a few lines for each thing it says.
 
 use media::{ByteCount, Span};
-use protocol::status::{Admission, NodeStatus, Traffic};
+use protocol::status::{Admission, EventLine, NodeStatus, Traffic};
 use std::fmt::Write as _;
 
 /// The whole table, each line ended.
@@ -28,7 +28,7 @@ fn write(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     neighbours(text, status)?;
     placements(text, status)?;
     traffic(text, &status.traffic)?;
-    events(text, status)
+    events(text, &status.events)
 }
 
 fn admission(text: &mut String, admission: &Admission) -> std::fmt::Result {
@@ -45,6 +45,16 @@ fn admission(text: &mut String, admission: &Admission) -> std::fmt::Result {
     }
     if let Some(rate) = admission.link_rate {
         writeln!(text, "link        {} of {rate} to viewers", admission.to_viewers)?;
+    }
+    let (taken, limit) = admission.store;
+    if limit > ByteCount(0) {
+        let rate = admission.origin_rate.map_or_else(|| "no bound".to_owned(), |rate| rate.to_string());
+        writeln!(text, "archive     {taken} of {limit}, link to it {} of {rate}", admission.to_origin)?;
+    }
+    for line in &admission.stored {
+        let (name, coming) = (printable(line.title.as_str()), if line.whole { "" } else { ", coming" });
+        let (class, viewings) = (line.class.to_string(), line.viewings);
+        writeln!(text, "            {name:<24} {class:<10} {}, watched by {viewings}{coming}", line.size)?;
     }
     for (n, line) in admission.refused.iter().enumerate() {
         let (head, reason) = (heading("refused", n), line.reason.name());
@@ -106,8 +116,9 @@ fn traffic(text: &mut String, traffic: &Traffic) -> std::fmt::Result {
     )
 }
 
-fn events(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
-    for (n, line) in status.events.iter().enumerate() {
+/// The last events of a node or a proxy, oldest first.
+pub(super) fn events(text: &mut String, events: &[EventLine]) -> std::fmt::Result {
+    for (n, line) in events.iter().enumerate() {
         let ago = format!("{} ago", short(line.ago));
         writeln!(text, "{}{ago:<12} {}", heading("events", n), printable(&line.event))?;
     }
@@ -120,13 +131,13 @@ pub(super) fn heading(word: &str, line: usize) -> String {
 }
 
 /// A part of a whole in hundredths of a per cent; of nothing there is no part.
-pub(super) fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     let parts = u128::from(part).saturating_mul(10_000).checked_div(u128::from(whole));
     parts.map_or_else(|| "-".to_owned(), |parts| format!("{}.{:02} %", parts / 100, parts % 100))
 }
 
 /// A time in its two largest units.
-pub(super) fn short(span: Span) -> String {
+pub(crate) fn short(span: Span) -> String {
     let seconds = span.as_millis() / 1000;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     match seconds {
@@ -139,7 +150,7 @@ pub(super) fn short(span: Span) -> String {
 }
 
 /// What another machine said, without what a terminal would obey.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 

@@ -47,6 +47,12 @@ impl Seen {
         self.0.len()
     }
 
+    /// Only these pictures, one after another at 25 a second.
+    pub fn picked(&self, ranges: &[std::ops::Range<usize>]) -> Self {
+        let chosen = ranges.iter().cloned().flatten().map(|n| self.0[n].1.clone());
+        Self((0..).map(|n| f64::from(n) / 25.0).zip(chosen).collect())
+    }
+
     pub fn times(&self) -> Vec<f64> {
         self.0.iter().map(|(time, _)| *time).collect()
     }

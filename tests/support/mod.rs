@@ -6,7 +6,9 @@
     reason = "a test that meets the unexpected should say so loudly"
 )]
 
+pub mod browser;
 pub mod relay;
+pub mod site;
 pub mod theatre;
 pub mod wire;
 

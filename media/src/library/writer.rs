@@ -1,6 +1,7 @@
 //! Writing a title, out of sight until it is complete.
 
 use super::{HIDDEN, Library, LibraryError, TitleFolder};
+use crate::class::TitleClass;
 use crate::layer::Layer;
 use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::title::TitleName;
@@ -133,6 +134,18 @@ impl TitleWriter {
         Ok(offset)
     }
 
+    /// Writes bytes anywhere into a layer's file, for chunks that come out of order.
+    pub(super) fn put(&mut self, layer: Layer, offset: u64, bytes: &[u8]) -> Result<(), LibraryError> {
+        let Some((file, path, length)) = self.files.get_mut(layer.index()).and_then(Option::as_mut) else {
+            let none = std::io::Error::other("the title has no such layer");
+            return Err(LibraryError::io("write", &self.folder)(none));
+        };
+        file.write_all_at(bytes, offset).map_err(LibraryError::io("write", path))?;
+        let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        *length = end.max(*length);
+        Ok(())
+    }
+
     /// Writes bytes over the first ones of a layer's file, which has at least as
     /// many: an init segment whose values are known only at the end.
     pub fn overwrite_start(&mut self, layer: Layer, bytes: &[u8]) -> Result<(), LibraryError> {
@@ -214,8 +227,33 @@ impl Drop for TitleWriter {
     }
 }
 
+/// Classes a title anew, without encoding it again: its manifest is replaced, and
+/// with it the version that the network knows. Whether it was of another class.
+///
+/// # Errors
+/// There is no such title, or it cannot be read; what the disk refuses.
+pub fn set_class(library: &Library, title: &TitleName, class: TitleClass) -> Result<bool, LibraryError> {
+    let folder = library.title(title)?;
+    if folder.manifest().class == class {
+        return Ok(false);
+    }
+    let manifest = Manifest { class, ..folder.manifest().as_ref().clone() };
+    let invalid = |source| LibraryError::Manifest { path: folder.path().to_owned(), source };
+    let bytes = manifest.to_bytes().map_err(invalid)?;
+    let (path, next) = (folder.path().join(MANIFEST_FILE), folder.path().join(format!(".{MANIFEST_FILE}")));
+    let mut file = File::create(&next).map_err(LibraryError::io("make", &next))?;
+    file.write_all(&bytes).map_err(LibraryError::io("write", &next))?;
+    file.sync_all().map_err(LibraryError::io("write", &next))?;
+    fs::rename(&next, &path).map_err(LibraryError::io("write", &path))?;
+    sync_folder(folder.path())?;
+    Ok(true)
+}
+
 /// Takes a title out of sight, then deletes it.
-pub(super) fn remove_title(library: &Library, title: &TitleName) -> Result<(), LibraryError> {
+///
+/// # Errors
+/// There is no such title; what the disk refuses.
+pub fn remove_title(library: &Library, title: &TitleName) -> Result<(), LibraryError> {
     let (target, old) = (library.title_path(title), hidden(library, title, "old"));
     fs::rename(&target, &old).map_err(LibraryError::io("delete", &target))?;
     remove(&old).map_err(LibraryError::io("delete", &old))

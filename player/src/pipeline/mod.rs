@@ -10,7 +10,9 @@
 //! * `front`: everything up to the sinks, in one bin that can be emptied at once;
 //! * `feed`, `control`: what is pushed, and the thread that does it and seeks,
 //!   plays and pauses;
-//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified.
+//! * `light`: the same without decoders, for crowds;
+//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified;
+//! * `preview`: small copies of what is seen, for a page.
 //!
 //! Nothing here knows the network or decides what to fetch: the pipeline asks
 //! for one block at a time and holds at most one and a half.
@@ -23,8 +25,10 @@ mod error;
 mod events;
 mod feed;
 mod front;
+mod light;
 mod listen;
 pub mod meter;
+mod preview;
 mod schedule;
 mod shared;
 mod sinks;
@@ -34,12 +38,14 @@ mod watch;
 pub use error::PipelineError;
 pub use events::{PipelineEvent, UserKey};
 pub use meter::{Freeze, FreezeMeter, MeterReport};
+pub use preview::Preview;
 pub use sinks::SinkKind;
 pub use snapshot::{Snapshot, SnapshotReason, Snapshots};
 
 use bytes::Bytes;
 use control::Control;
 use events::Events;
+use light::Light;
 use media::{Manifest, Quality, Span};
 use schedule::Schedule;
 use shared::{Command, FlushRequest, Shared};
@@ -83,6 +89,8 @@ pub struct PipelineOptions {
     pub check_hashes: bool,
     /// Which pictures are kept as they were shown.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where small copies of what is shown go.
+    pub preview: Option<Arc<Preview>>,
 }
 
 /// A running pipeline. Every method returns at once, except [`Pipeline::stop`].
@@ -106,6 +114,12 @@ pub fn init() -> Result<(), PipelineError> {
     STARTED.get_or_init(start).clone().map_err(PipelineError::Init)
 }
 
+/// What the feed thread works with.
+enum Hands {
+    Full(Box<Control>),
+    Light(Light),
+}
+
 impl Pipeline {
     /// Builds and starts the pipeline, paused: it asks for a first block at
     /// once and shows its first picture when [`Pipeline::play`] is called.
@@ -116,15 +130,23 @@ impl Pipeline {
         let (events, receiver) = Events::new();
         let (commands, queue) = sync_channel(COMMAND_CAPACITY);
         let (done_sender, done) = sync_channel(1);
-        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots } = options;
+        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots, preview } = options;
         let schedule = Arc::new(Schedule::default());
-        let watch = Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots))?;
+        let check_hashes = check_hashes && sink != SinkKind::Light;
+        let watch =
+            Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots), preview)?;
         let shared = Arc::new(Shared::new(events, watch, commands.clone()));
-        let control = Control::build(manifest, schedule, (sink, audio), &shared)?;
+        let hands = match sink {
+            SinkKind::Light => Hands::Light(Light::new(manifest, &shared)),
+            _ => Hands::Full(Box::new(Control::build(manifest, schedule, (sink, audio), &shared)?)),
+        };
         let thread = std::thread::Builder::new()
             .name("lamina-feed".into())
             .spawn(move || {
-                control.run(&queue);
+                match hands {
+                    Hands::Full(control) => control.run(&queue),
+                    Hands::Light(light) => light.run(&queue),
+                }
                 // Nobody listens any more if the deadline has passed.
                 let _ = done_sender.try_send(());
             })

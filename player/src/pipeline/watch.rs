@@ -5,7 +5,8 @@ use super::combine::{display_caps, with_picture};
 use super::error::PipelineError;
 use super::events::{Events, PipelineEvent};
 use super::meter::{FreezeMeter, MeterReport};
-use super::schedule::Schedule;
+use super::preview::Preview;
+use super::schedule::{Schedule, Slot};
 use super::snapshot::{Shown, Snapshots};
 use gstreamer as gst;
 use gstreamer_video as gst_video;
@@ -23,6 +24,7 @@ pub(crate) struct Watch {
     events: Events,
     info: gst_video::VideoInfo,
     snapshots: Option<Arc<Snapshots>>,
+    preview: Option<Arc<Preview>>,
     /// The zero of the meter's clock.
     origin: Instant,
     seen: Mutex<Seen>,
@@ -47,9 +49,13 @@ impl Watch {
         schedule: Arc<Schedule>,
         events: Events,
         (check, snapshots): (bool, Option<Arc<Snapshots>>),
+        preview: Option<Arc<Preview>>,
     ) -> Result<Self, PipelineError> {
         let caps = display_caps(manifest)?;
         let info = gst_video::VideoInfo::from_caps(&caps).map_err(PipelineError::build)?;
+        if let Some(preview) = &preview {
+            preview.prepare(&info);
+        }
         let rate = manifest.frame_rate;
         let nominal = Span::from_ticks(u64::from(rate.den), rate.num);
         let seen = Seen {
@@ -60,7 +66,15 @@ impl Watch {
             sound: Span::ZERO,
             last: None,
         };
-        Ok(Self { schedule, events, info, snapshots, origin: Instant::now(), seen: Mutex::new(seen) })
+        Ok(Self {
+            schedule,
+            events,
+            info,
+            snapshots,
+            preview,
+            origin: Instant::now(),
+            seen: Mutex::new(seen),
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -76,6 +90,31 @@ impl Watch {
         let Some(stream) = buffer.pts().map(gst::ClockTime::nseconds) else { return };
         let Some(slot) = self.schedule.find(stream) else { return };
         let quality = Quality(u8::try_from(buffer.offset_end()).unwrap_or(0));
+        let length = buffer.duration().map_or(0, gst::ClockTime::nseconds);
+        let pts = self.note(&slot, (stream, length), quality, at, Some(buffer));
+        if let Some(preview) = &self.preview {
+            preview.shown(buffer, &self.info, at);
+        }
+        if let Some(snapshots) = &self.snapshots {
+            let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
+            snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);
+        }
+    }
+
+    /// A picture would have been seen at `at`: its stream time and its length.
+    pub(crate) fn seen_at(&self, slot: &Slot, span: (u64, u64), quality: Quality, at: Instant) {
+        self.note(slot, span, quality, at, None);
+    }
+
+    /// Measures, and tells the owner; the picture's time in the title.
+    fn note(
+        &self,
+        slot: &Slot,
+        (stream, length): (u64, u64),
+        quality: Quality,
+        at: Instant,
+        buffer: Option<&gst::Buffer>,
+    ) -> Span {
         let pts = slot.title_time(stream);
         let mut guard = self.seen();
         let seen = &mut *guard;
@@ -84,20 +123,16 @@ impl Watch {
             seen.meter.interrupt();
         }
         let freeze = seen.meter.shown(self.time(at), pts);
-        let length = buffer.duration().map_or(0, gst::ClockTime::nseconds);
         seen.position = Some(pts);
         seen.last = Some((stream.saturating_add(length), Span::from_nanos(length), at));
-        let checked = if seen.check {
-            with_picture(buffer, &self.info, |picture| seen.tally.shown(&slot, quality, Some(picture)))
-                .flatten()
-        } else {
-            seen.tally.shown(&slot, quality, None)
+        let checked = match buffer.filter(|_| seen.check) {
+            Some(buffer) => {
+                with_picture(buffer, &self.info, |picture| seen.tally.shown(slot, quality, Some(picture)))
+                    .flatten()
+            }
+            None => seen.tally.shown(slot, quality, None),
         };
         drop(guard);
-        if let Some(snapshots) = &self.snapshots {
-            let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
-            snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);
-        }
         if first {
             self.events.send(PipelineEvent::FirstPicture { at });
         }
@@ -110,6 +145,7 @@ impl Watch {
             let (block, quality, ok) = (checked.block, checked.quality, checked.ok);
             self.events.send(PipelineEvent::BlockChecked { block, quality, ok });
         }
+        pts
     }
 
     /// Playback stands still because it was asked to.

@@ -81,7 +81,7 @@ fn status() -> NodeStatus {
         }],
         dead: vec!["e1".parse().unwrap()],
         placements: vec![PlacementLine { title, layers: vec![(Layer::BASE, 1, 2)], wanted: 2 }],
-        traffic: Traffic { media: 5, signals: 6, agents: 7 },
+        traffic: Traffic { media: 5, signals: 6, agents: 7, archive: 8 },
         events,
     }
 }
@@ -255,7 +255,7 @@ fn messages() -> Vec<(Message, String)> {
             Message::ProxyStatus(Box::new(proxy_status())),
             "1a02703101000209080300000000000100000000000000000101027032000304050106010466696c6d010203040102703201070466696c6d01080201030400".into(),
         ),
-        (Message::Status(Box::new(status())), "1602623100000100010466696c6d0100091e0100000000000000000000000201026531007f000001500000020101026531010466696c6d01000102020506070103027b7d".into()),
+        (Message::Status(Box::new(status())), "1602623100000100010466696c6d0100091e01000000000000000000000000000000000201026531007f000001500000020101026531010466696c6d0100010202050607080103027b7d".into()),
     ]
 }
 

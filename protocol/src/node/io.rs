@@ -1,6 +1,6 @@
 //! What goes into a node and what comes out of it.
 
-use super::autonomy::{AutonomyEvent, UserId};
+use super::autonomy::{AgentMessage, AutonomyEvent, UserId};
 use super::mesh::Door;
 use super::shelf::Held;
 use crate::guests::{LinkId, StreamId};
@@ -91,6 +91,20 @@ pub enum Input {
         layer: Layer,
         /// BLAKE3 of its manifest.
         version: Hash,
+    },
+    /// What the archive says of a title it was asked about ([`Output::Look`]).
+    Looked {
+        /// The title.
+        title: TitleName,
+        /// What it is, as [`Held::archived`] and with all of its layers.
+        found: Box<Result<Held, Refusal>>,
+    },
+    /// A download has ended ([`Output::Download`]).
+    Downloaded {
+        /// The title.
+        title: TitleName,
+        /// Whether it is in the store as a whole; if not, nothing of it remains.
+        whole: bool,
     },
     /// The order to stop.
     Drain,
@@ -189,6 +203,28 @@ pub enum Output {
         /// The layer.
         layer: Layer,
     },
+    /// Ask the origin's archive what a title is, then say [`Input::Looked`]; always,
+    /// and soon, for somebody waits.
+    Look {
+        /// The title.
+        title: TitleName,
+        /// Where to ask.
+        from: Door,
+    },
+    /// Copy the title that was found last into the store, and give its chunks to
+    /// whoever they are granted to as they come; then say [`Input::Downloaded`],
+    /// and [`Input::Shelf`] if it is whole.
+    Download {
+        /// The title.
+        title: TitleName,
+        /// Where from.
+        from: Door,
+    },
+    /// Delete a title from the store; then say [`Input::Shelf`].
+    Evict {
+        /// The title.
+        title: TitleName,
+    },
     /// Add what the driver alone knows, and send it.
     TellStatus {
         /// To whom.
@@ -235,6 +271,18 @@ pub enum Event {
     Copying { title: TitleName, layer: Layer, from: PeerId },
     /// What was to be said to a node cannot be: nobody knows where it is.
     Unsaid { to: PeerId },
+    /// The origin's archive is asked for a title.
+    Looking { title: TitleName },
+    /// The archive does not have it, or does not answer.
+    NotInArchive { title: TitleName, why: Refusal },
+    /// A title is fetched from the archive while it is watched.
+    Downloading { title: TitleName },
+    /// That has ended; the title is in the store as a whole, or it is not.
+    Downloaded { title: TitleName, whole: bool },
+    /// A title has left the store.
+    Evicted { title: TitleName },
+    /// An agent goes on to a node from here, or news of a node does.
+    Went { to: PeerId, agent: Traveller },
     /// A title is published.
     Published { title: TitleName, copies: u16 },
     /// A published title was replaced in the library, and is spread anew.
@@ -262,4 +310,34 @@ pub enum Event {
     /// Something happened in the autonomous network.
     #[serde(untagged)]
     Network(AutonomyEvent),
+}
+
+/// What goes from node to node by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Traveller {
+    /// A Push-MA.
+    Placement,
+    /// A Pull-MA.
+    Search,
+    /// A DISC-MA or Re-DISC MA.
+    Discovery,
+    /// The news that a node is dead.
+    Failure,
+    /// The news that it is not.
+    Return,
+}
+
+impl Traveller {
+    /// What travels in this message; none if it is between two nodes only.
+    pub(crate) fn of(message: &AgentMessage) -> Option<Self> {
+        let kinds = [
+            (matches!(message, AgentMessage::Placement(_)), Self::Placement),
+            (matches!(message, AgentMessage::Search(_)), Self::Search),
+            (matches!(message, AgentMessage::Discovery(_)), Self::Discovery),
+            (matches!(message, AgentMessage::FailureDetected(_)), Self::Failure),
+            (matches!(message, AgentMessage::Returned(_)), Self::Return),
+        ];
+        kinds.into_iter().find_map(|(is, kind)| is.then_some(kind))
+    }
 }

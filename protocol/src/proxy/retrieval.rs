@@ -3,6 +3,7 @@
 
 use super::block_table::BlockTable;
 use super::cooperation::{Rank, Relay};
+use super::remote_table::ORIGIN;
 use media::{BitRate, Quality, Span};
 use std::cmp::Reverse;
 
@@ -55,6 +56,10 @@ pub(super) struct Bid {
     pub(super) in_time: bool,
 }
 
+/// Where a bid stands among others: what it brings, whether it spares the origin, and
+/// how soon; the highest wins.
+type Place = (Quality, bool, Reverse<Span>);
+
 impl Wish<'_> {
     /// Whether something that takes this long is in time.
     pub(super) fn is_in_time(&self, time: Span) -> bool {
@@ -87,11 +92,10 @@ impl Wish<'_> {
         self.best(offer.quality, |quality| self.time(offer, quality))
     }
 
-    /// Of all that are in time with enough, the one with most, and of those the
-    /// soonest; if nobody is in time, the least that is accepted, from the
+    /// Of all that are in time with enough, the first by [`Rank`]; if nobody is in time, the least that is accepted, from the
     /// soonest. None if nobody has enough.
     pub(super) fn choose(&self, offers: &[Offer]) -> Option<Bid> {
-        let mut best: Option<((Quality, Reverse<Span>), Bid)> = None;
+        let mut best: Option<(Place, Bid)> = None;
         for offer in offers.iter().filter(|offer| offer.quality >= self.acceptable) {
             let offered = self.offered(offer);
             if offered < self.acceptable {
@@ -99,11 +103,11 @@ impl Wish<'_> {
             }
             let asked = offered.min(self.useful.max(self.acceptable));
             let bid = self.bid(offer, asked, true);
-            let rank = match self.rank {
-                Rank::Offer => offered,
-                Rank::Useful => asked,
+            let (quality, spares_origin) = match self.rank {
+                Rank::Offer => (offered, false),
+                Rank::Useful => (asked, offer.place != ORIGIN),
             };
-            let rank = (rank, Reverse(bid.time));
+            let rank = (quality, spares_origin, Reverse(bid.time));
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 best = Some((rank, bid));
             }

@@ -7,8 +7,8 @@ use super::users::User;
 use super::{Drain, Proxy};
 use crate::guests::{LinkId, StreamId};
 use crate::message::{
-    LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Refusal, Role, SessionId, StreamRequest,
-    Visit,
+    BASE_GRACE, ChunkRequest, LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Refusal, Role,
+    SessionId, StreamRequest, Visit,
 };
 use crate::node::autonomy::UserId;
 use media::{ChunkId, Layer, Quality, Span, Time, TitleName};
@@ -117,7 +117,7 @@ impl Proxy {
             return Err(Refusal::Full);
         }
         let session = self.guests.open(link, &open.title, quality)?;
-        self.changed = true;
+        self.agenda.mark(open.user);
         if let Some(user) = self.users.get_mut(&open.user) {
             let former = user.link.replace(link).filter(|former| *former != link);
             let before = std::mem::replace(&mut user.session, session);
@@ -167,6 +167,7 @@ impl Proxy {
         if let Some(user) = self.users.get_mut(&id) {
             user.asking = None;
             user.report_at = user.report_at.max(now);
+            self.agenda.mark(id);
         }
         if let Err(why) = granted {
             self.depart(now, id);
@@ -260,7 +261,7 @@ impl Proxy {
         shape.check(&chunk.id)?;
         self.guests.ask(link, stream, request)?;
         let asker = self.users.iter_mut().find(|(_, user)| of(user));
-        let within = Span::from_millis(chunk.deadline_ms.into());
+        let within = due_in(chunk);
         let (asker, ruling) = match asker {
             // Who copies has no line that is looked after.
             None => (None, Ruling::Given),
@@ -322,6 +323,7 @@ impl Proxy {
             self.start_fill(now, chunk, length, asker)?;
         }
         self.fills.want(chunk);
+        self.make_urgent(chunk, asker, now + within);
         Ok(())
     }
 
@@ -379,8 +381,15 @@ impl Proxy {
                 self.depart(now, id);
             } else {
                 (user.link, user.until) = (None, Some(now + self.config.lease));
-                self.changed = true;
+                self.agenda.mark(id);
             }
         }
     }
+}
+
+/// In how long a chunk's picture is shown, as far as its request tells.
+fn due_in(chunk: &ChunkRequest) -> Span {
+    let of_use = Span::from_millis(chunk.deadline_ms.into());
+    let grace = if chunk.id.layer == Layer::BASE { BASE_GRACE } else { Span::ZERO };
+    of_use.saturating_sub(grace)
 }

@@ -37,13 +37,15 @@ pub enum Rank {
     /// The one that could deliver the highest quality, wanted or not; of equal
     /// ones the soonest (the paper's text).
     Offer,
-    /// The same, but more than is asked for counts no more: of those that can
-    /// deliver all that is wanted the soonest, which spares the origin.
+    /// The one that delivers most of what is asked for; of equal ones a peer before
+    /// the origin, even if the origin were sooner, and of peers the soonest. More
+    /// than is asked for counts no more.
     Useful,
 }
 
 /// The settings of [`super::Cooperation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by name")]
 pub struct CooperationConfig {
     /// What the cached blocks may weigh together.
     pub capacity: ByteCount,
@@ -60,6 +62,10 @@ pub struct CooperationConfig {
     pub floor: Floor,
     /// Default `Useful`; `Offer` in the paper.
     pub rank: Rank,
+    /// Whether a peer that has asked about a block is told when it is kept here.
+    /// Without it a peer knows what was held when it asked last, and asks again
+    /// only I - P blocks later. Default true; false in the paper.
+    pub news: bool,
     /// I, the inquiry window in blocks: what a query asks about from where each
     /// client is, and at the head of the title. At least 1. Default 20.
     pub inquiry: u32,
@@ -108,6 +114,7 @@ impl CooperationConfig {
             transfer: Transfer::Delta,
             floor: Floor::Requested,
             rank: Rank::Useful,
+            news: true,
             inquiry: 20,
             ahead: 10,
             margin: Span::from_millis(300),
@@ -130,6 +137,7 @@ impl CooperationConfig {
         Self {
             transfer: Transfer::Whole,
             rank: Rank::Offer,
+            news: false,
             margin: Span::from_secs(2),
             ..Self::production(capacity)
         }
