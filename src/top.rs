@@ -61,8 +61,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let named: Vec<SocketAddr> =
         args.hosts.iter().map(|host| address::resolve(host)).collect::<Result<_, _>>()?;
     running::block_on(async {
-        let network = Network::ask(&named, args);
-        if args.once { once(network).await } else { watch(network).await }
+        if args.once {
+            return once(Network::ask(&named, args)).await;
+        }
+        // Before anybody is asked: what is typed from now on is a key, not a line.
+        let screen = Screen::take()?;
+        watch(screen, Network::ask(&named, args)).await
     })
 }
 
@@ -122,10 +126,10 @@ impl Drop for Screen {
     }
 }
 
-async fn watch(mut network: Network) -> Outcome {
-    let mut screen = Screen::take()?;
+async fn watch(mut screen: Screen, mut network: Network) -> Outcome {
     let (pressed, mut keys) = mpsc::channel(8);
-    let reader = tokio::task::spawn_blocking(move || read_keys(&pressed));
+    // A thread that nobody waits for: a terminal that says nothing more holds nobody up.
+    std::thread::Builder::new().name("lamina-keys".into()).spawn(move || read_keys(&pressed))?;
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop = std::pin::pin!(running::asked_to_stop());
@@ -147,8 +151,6 @@ async fn watch(mut network: Network) -> Outcome {
             .draw(|frame| frame::draw(frame, &network.view))
             .context("the terminal cannot be drawn on")?;
     }
-    drop((screen, keys));
-    reader.await.ok();
     Ok(DONE)
 }
 

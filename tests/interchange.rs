@@ -188,8 +188,8 @@ fn a_dash_folder_and_films_behind_addresses_are_imported() {
         succeeds("verify library/t", here);
     }
     for (source, line) in [
-        (at("none.mp4"), "File not found"),
-        (at("dash/"), "File not found"),
+        (at("none.mp4"), "Not Found"),
+        (at("dash/"), "Not Found"),
         // Nobody listens on the port of TCP's own multiplexer.
         ("http://127.0.0.1:1/film.mp4".to_owned(), "nothing could be fetched from there"),
     ] {

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use support::{lamina, peer, said};
 use transport::keys::revoked::Revocations;
 use transport::keys::token::token_from_text;
@@ -266,6 +267,18 @@ fn refusals_say_what_helps() {
     }
 }
 
+/// What a program said that was told to end; one that does not is ended after a while.
+fn ended(mut script: std::process::Child) -> std::process::Output {
+    let late = Instant::now() + Duration::from_secs(30);
+    while script.try_wait().unwrap().is_none() {
+        if Instant::now() > late {
+            script.kill().unwrap();
+        }
+        std::thread::yield_now();
+    }
+    script.wait_with_output().unwrap()
+}
+
 #[test]
 fn a_title_is_taken_back() {
     let folder = cluster();
@@ -340,7 +353,7 @@ fn on_a_terminal_a_watched_node_is_shown_in_place_and_ctrl_c_gives_the_terminal_
         std::thread::yield_now();
     }
     script.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
-    let output = script.wait_with_output().unwrap();
+    let output = ended(script);
     let shown = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{shown}");
     let screen = shown.split_once("\x1b[?1049h\x1b[?25l\x1b[?7l").expect("a screen of its own").1;
@@ -370,6 +383,7 @@ fn top_draws_on_a_terminal_and_gives_it_back_and_prints_one_picture_anywhere() {
         let command = format!("stty rows 30 cols 100 && exec {} top {to} --keys keys", support::LAMINA);
         let mut script = Command::new("script")
             .args(["-qec", &command, "/dev/null"])
+            .env("SHELL", "/bin/sh")
             .current_dir(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -379,7 +393,7 @@ fn top_draws_on_a_terminal_and_gives_it_back_and_prints_one_picture_anywhere() {
             std::thread::yield_now();
         }
         script.stdin.as_mut().unwrap().write_all(end).unwrap();
-        let output = script.wait_with_output().unwrap();
+        let output = ended(script);
         let shown = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{shown}");
         let screen = shown.split_once("\x1b[?1049h").expect("a screen of its own").1;

@@ -22,6 +22,9 @@ use media::{Layer, Span, Time};
 const MOST_NAMED: usize = 16;
 /// The most words kept of a backup that may be about to serve.
 const MOST_WORDS: usize = 8;
+/// How long the old node's farewell may be behind the backup's word, which came over
+/// another connection: what else was heard of it meanwhile says nothing.
+const FAREWELL: Span = Span::from_millis(20);
 
 /// Who serves, who stands behind, and since which take-over. `S` names a node.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ struct Doubt<S> {
     source: S,
     epoch: u64,
     since: Time,
+    /// When it is looked at again if nothing happens.
+    next: Time,
     until: Time,
     /// What it said meanwhile.
     words: Vec<Word<S>>,
@@ -61,8 +66,6 @@ pub struct Home {
     pub usable: bool,
     /// When it was last heard.
     pub heard: Time,
-    /// Heard this recently it delivers for certain.
-    pub lately: Span,
     /// How long it has to answer a question.
     pub patience: Span,
 }
@@ -136,9 +139,9 @@ impl<S: Copy + PartialEq> Standing<S> {
         self.epoch
     }
 
-    /// When a doubt ends if nothing is heard.
+    /// When a doubt is looked at again if nothing is heard.
     pub fn doubt_until(&self) -> Option<Time> {
-        self.doubt.as_ref().map(|doubt| doubt.until)
+        self.doubt.as_ref().map(|doubt| doubt.next)
     }
 
     /// Whether these are words of the Base node that hold; a higher epoch holds
@@ -202,23 +205,25 @@ impl<S: Copy + PartialEq> Standing<S> {
         if !state.usable {
             return Delivery::Accepted { source, epoch, words: Vec::new() };
         }
-        if now - state.heard <= state.lately {
-            return Delivery::Refused { source, epoch };
-        }
         let until = now + state.patience;
-        self.doubt = Some(Doubt { source, epoch, since: now, until, words: Vec::new() });
+        let next = until.min(now + FAREWELL);
+        self.doubt = Some(Doubt { source, epoch, since: now, next, until, words: Vec::new() });
         Delivery::Doubted { home }
     }
 
     /// Ends a doubt: the old node spoke, is gone, or said nothing in time.
     pub fn settle(&mut self, now: Time, state: impl FnOnce(S) -> Home) -> Delivery<S> {
-        let Some(doubt) = self.doubt.take() else { return Delivery::Ignored };
+        let Some(mut doubt) = self.doubt.take() else { return Delivery::Ignored };
         let home = self.home.map(state).filter(|home| home.usable);
-        if home.is_some_and(|home| home.heard > doubt.since) {
+        let farewell_is_over = now >= doubt.until.min(doubt.since + FAREWELL);
+        if home.is_some_and(|home| home.heard > doubt.since) && farewell_is_over {
             Delivery::Refused { source: doubt.source, epoch: doubt.epoch }
         } else if home.is_none() || now >= doubt.until {
             Delivery::Accepted { source: doubt.source, epoch: doubt.epoch, words: doubt.words }
         } else {
+            if farewell_is_over {
+                doubt.next = doubt.until;
+            }
             self.doubt = Some(doubt);
             Delivery::Ignored
         }
@@ -260,8 +265,7 @@ mod tests {
     }
 
     fn state(usable: bool, heard: u64) -> impl Fn(u8) -> Home {
-        let (lately, patience) = (Span::from_millis(50), Span::from_millis(100));
-        move |_| Home { usable, heard: at(heard), lately, patience }
+        move |_| Home { usable, heard: at(heard), patience: Span::from_millis(100) }
     }
 
     /// Served by A in the first epoch, with B behind it.
@@ -288,13 +292,12 @@ mod tests {
     #[test]
     fn who_may_still_be_there_is_asked_first() {
         let mut standing = standing();
-        let refused = Delivery::Refused { source: B, epoch: 2 };
-        assert_eq!(standing.hear_delivery(at(1_000), B, 2, state(true, 960)), refused);
         let doubted = Delivery::Doubted { home: A };
         assert_eq!(standing.hear_delivery(at(1_000), B, 2, state(true, 900)), doubted);
         // What it says meanwhile waits.
         assert!(standing.postpone(B, Word::Backup(C, 2)));
         assert!(!standing.postpone(A, Word::Backup(C, 2)));
+        assert_eq!(standing.doubt_until(), Some(at(1_020)));
         assert_eq!(standing.settle(at(1_050), state(true, 900)), Delivery::Ignored);
         assert_eq!(standing.doubt_until(), Some(at(1_100)));
         let words = vec![Word::Backup(C, 2)];
@@ -312,6 +315,17 @@ mod tests {
         let refused = Delivery::Refused { source: B, epoch: 2 };
         assert_eq!(standing.settle(at(1_020), state(true, 1_010)), refused);
         assert_eq!((standing.home(), standing.epoch()), (Some(A), 1));
+    }
+
+    #[test]
+    fn who_was_heard_a_moment_ago_may_have_said_farewell_since() {
+        let mut standing = standing();
+        let doubted = Delivery::Doubted { home: A };
+        assert_eq!(standing.hear_delivery(at(1_000), B, 2, state(true, 1_000)), doubted);
+        // What was under way says nothing; its farewell does.
+        assert_eq!(standing.settle(at(1_001), state(true, 1_001)), Delivery::Ignored);
+        let accepted = Delivery::Accepted { source: B, epoch: 2, words: vec![] };
+        assert_eq!(standing.settle(at(1_002), state(false, 1_001)), accepted);
     }
 
     #[test]

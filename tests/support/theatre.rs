@@ -79,9 +79,11 @@ impl Theatre {
 
     /// The next event that `wanted` accepts; what those before it say is noted.
     pub async fn until(&mut self, mut wanted: impl FnMut(&PlayerEvent) -> bool) -> PlayerEvent {
+        let mut seen = Vec::new();
         let wait = async {
             loop {
                 let event = self.viewer.events.recv().await.expect("the viewer goes on");
+                seen.push(event.clone());
                 match &event {
                     PlayerEvent::Opened { node } => self.base.clone_from(node),
                     PlayerEvent::Backup { node, .. } => self.backup = Some(node.clone()),
@@ -97,7 +99,10 @@ impl Theatre {
                 }
             }
         };
-        timeout(PATIENCE, wait).await.expect("it happens in time")
+        let Ok(event) = timeout(PATIENCE, wait).await else {
+            panic!("it does not happen in time, but this: {seen:#?}");
+        };
+        event
     }
 
     /// Waits until somebody stands behind and the buffer is at least this deep.

@@ -71,9 +71,6 @@ pub struct PlayerConfig {
     pub hot_standby: bool,
     /// From one report of the position to the Base node to the next: 1 s.
     pub report_every: Span,
-    /// Who was heard this recently delivers for certain, whatever a backup
-    /// thinks: 50 ms.
-    pub heard_lately: Span,
     /// How long the old node has to answer a probe, at least, before a backup's
     /// word is taken for it: 100 ms.
     pub doubt: Span,
@@ -137,7 +134,6 @@ impl Default for PlayerConfig {
             own: Own::ALL,
             hot_standby: false,
             report_every: Span::from_secs(1),
-            heard_lately: Span::from_millis(50),
             doubt: Span::from_millis(100),
             ask_again: Span::from_millis(100),
             repull_after: Span::from_millis(900),

@@ -60,7 +60,6 @@ impl Player {
         Home {
             usable: self.sources.is_usable(home),
             heard: self.sources.heard_at(home),
-            lately: self.config.heard_lately,
             patience: self.config.doubt.max(self.sources.round_trip(home).saturating_mul(2)),
         }
     }

@@ -69,8 +69,6 @@ pub struct ProxyConfig {
     pub lease: Span,
     /// From one report of a client to its Base node to the next. Default 1 s.
     pub report_every: Span,
-    /// A Base node heard this recently delivers for certain. Default 50 ms.
-    pub heard_lately: Span,
     /// How long it has to answer, at least, before a backup's word is taken for
     /// it. Default 100 ms.
     pub doubt: Span,
@@ -118,7 +116,6 @@ impl Default for ProxyConfig {
             redial_every: Span::from_secs(1),
             lease: Span::from_secs(10),
             report_every: Span::from_secs(1),
-            heard_lately: Span::from_millis(50),
             doubt: Span::from_millis(100),
             ask_again: Span::from_millis(100),
             repull_after: Span::from_millis(900),

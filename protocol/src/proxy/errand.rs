@@ -287,7 +287,6 @@ impl Proxy {
         Home {
             usable: self.lines.is_usable(home),
             heard: self.lines.heard_at(home),
-            lately: self.config.heard_lately,
             patience: self.config.doubt.max(self.lines.round_trip(home).saturating_mul(2)),
         }
     }

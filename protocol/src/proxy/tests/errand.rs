@@ -149,8 +149,11 @@ fn what_was_open_at_a_silent_node_is_asked_of_the_backup_in_order_once_it_serves
 #[test]
 fn a_backup_that_calls_while_the_old_node_delivers_is_told_so() {
     let mut rig = backed_up();
-    rig.input(Input::HeardFrom { address: base_1().address });
     rig.told(base_2(), Message::DeliveryStart { user: ANNA, position: Span::ZERO, epoch: 2 });
+    // The old node is asked, and answers; its farewell might be under way until then.
+    rig.run(Span::from_millis(1));
+    rig.input(Input::HeardFrom { address: base_1().address });
+    rig.run(Span::from_millis(20));
     assert!(rig.has_said(base_2(), |said| *said == Message::StillServed { user: ANNA, epoch: 2 }));
     let cold = chunk(0, Layer::BASE);
     assert_eq!(rig.ask(GOLD, &cold), Ok(vec![fill(&cold, base_1())]));
