@@ -56,7 +56,11 @@ async fn a_thousand_clients_with_one_cold_chunk_are_one_fetch_and_the_first_may_
             rests.len()
         });
     }
-    all_follow.wait().await;
+    tokio::select! {
+        _ = all_follow.wait() => {}
+        // One that could not even ask would be waited for without end.
+        ended = others.join_next() => panic!("a client left too early: {ended:?}"),
+    }
     drop(begun);
     drop(first);
     node.go.send(true).unwrap();
