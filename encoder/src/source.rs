@@ -2,6 +2,7 @@
 //! in display order and frames of AAC, both timed from the first picture.
 
 mod audio;
+mod edits;
 mod graph;
 mod link;
 mod tap;

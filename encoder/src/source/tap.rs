@@ -33,6 +33,11 @@ impl Tap {
         self.held.front()?.caps_owned()
     }
 
+    /// The name of the stream, once something came.
+    pub(super) fn stream(&self) -> Option<String> {
+        Some(self.sink.static_pad("sink")?.stream_id()?.to_string())
+    }
+
     /// The next sample and its running time in nanoseconds.
     pub(super) fn pull(&mut self, wait: Duration) -> Option<(gst::Sample, Option<i64>)> {
         if self.flows {
