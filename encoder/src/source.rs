@@ -167,6 +167,13 @@ impl Source {
             if silent > NOTICED_SILENCE {
                 self.graph.warn(&format!("the sound ends {silent} before the pictures"));
             }
+            let shown =
+                Span::from_ticks(self.timeline.last() + self.timeline.frame_ticks(), self.timescale());
+            let more = self.length().unwrap_or_default().saturating_sub(shown);
+            if more > NOTICED_SILENCE && !self.sound_ended && !self.damaged {
+                self.graph
+                    .warn(&format!("the sound goes on for {more} after the pictures; that is left out"));
+            }
         }
         self.graph.warnings()
     }

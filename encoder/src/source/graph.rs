@@ -406,13 +406,25 @@ impl Graph {
         }
         let Some(message) = self.bus.pop_filtered(&[gst::MessageType::Error]) else { return Ok(()) };
         let gst::MessageView::Error(error) = message.view() else { return Ok(()) };
-        let why = error.error().to_string();
+        let why = told(&error.error().to_string(), error.debug().as_deref().unwrap_or_default());
         match self.seen {
             // It breaks off later than at the first picture.
             Some(_) => Err(self.broken(why)),
             None => Err(EncodeError::NoFilm { why }),
         }
     }
+}
+
+/// What an error says, or what stands behind it where that says nothing.
+fn told(error: &str, details: &str) -> String {
+    let after = |mark: &str| details.split(mark).nth(1)?.lines().next().map(str::trim);
+    if let Some(format) = after("Missing decoder: ").filter(|format| !format.is_empty()) {
+        return format!("there is no decoder for {format}");
+    }
+    if error.starts_with("Internal data stream error") && details.contains("SoupHTTPSrc") {
+        return "nothing could be fetched from there".into();
+    }
+    error.to_owned()
 }
 
 impl Drop for Graph {

@@ -2,6 +2,7 @@
 
 use crate::drive::signed_nanos;
 use gstreamer as gst;
+use gstreamer::prelude::*;
 use gstreamer_app::AppSink;
 use std::collections::VecDeque;
 use std::time::Duration;
