@@ -58,7 +58,7 @@ enum What {
         #[arg(long)]
         no_full_hd: bool,
     },
-    /// Pictures a second of our encoder against x264 medium
+    /// Pictures a second of our encoder against x264 medium, on one core and all, and memory
     Encode {
         /// A film [default: the sample]
         clip: Option<PathBuf>,
@@ -132,7 +132,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             tell(&combine::run(&films(clips)?, &options, &mut say)?, json)
         }
         What::Encode { clip, presets, repeats } => {
-            let mut options = encode::Options::default();
+            let program = std::env::current_exe().context("this program does not know where it lies")?;
+            let mut options = encode::Options { program: Some(program), ..encode::Options::default() };
             crate::serve::set(&mut options.presets, presets);
             crate::serve::set(&mut options.repeats, repeats);
             let clips = films(clip.into_iter().collect())?;

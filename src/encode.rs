@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// Repeat the blocks until the title is at least this long
     #[arg(long, value_parser = span, value_name = "TIME")]
     repeat_to: Option<Span>,
-    /// Blocks encoded at once [default: one for each core]
+    /// Threads that encode, two to a block [default: one for each core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
     /// Compare with the film: off, sampled (every tenth block) or full
@@ -122,7 +122,8 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let input = if args.film.as_os_str() == "-" { Input::Pipe } else { args.film.clone().into() };
+    let piped = ["-", "/dev/stdin"].iter().any(|name| args.film.as_os_str() == *name);
+    let input = if piped { Input::Pipe } else { args.film.clone().into() };
     run_from(args, input)
 }
 
@@ -207,7 +208,8 @@ impl Shown {
             Progress::Opened { width, height, length, jobs } => {
                 self.length = *length;
                 let length = length.map_or_else(|| "unknown length".to_owned(), |span| span.to_string());
-                eprintln!("encoding {width}x{height}, {length}, {jobs} blocks at a time");
+                let threads = if *jobs == 1 { "1 thread".to_owned() } else { format!("{jobs} threads") };
+                eprintln!("encoding {width}x{height}, {length}, on {threads}");
                 self.bar = Some(match self.length {
                     Some(span) => progress::bar(span.as_millis(), "encoding"),
                     None => progress::spinner("encoding"),

@@ -1,9 +1,9 @@
-//! Damaged bytes at every door: containers, manifests, messages. Whatever comes,
+//! Damaged bytes at every door: containers, edit lists, manifests, messages, tokens. Whatever comes,
 //! the answer is an error or something lawful, never a panic, and what is read
 //! is never larger than what was sent.
 //!
-//! `LAMINA_FUZZ` says how many cases each of the five takes (1000), `PROPTEST_RNG_SEED`
-//! where it begins; `./x check` runs 400,000, `./x fuzz` millions. A failure is shrunk, printed, and
+//! `LAMINA_FUZZ` says how many cases each of the seven takes (1000), `PROPTEST_RNG_SEED`
+//! where it begins; `./x check` runs 1.6 million, `./x fuzz` five. A failure is shrunk, printed, and
 //! kept in a file beside this one.
 #![allow(
     clippy::unwrap_used,
@@ -14,8 +14,8 @@
 
 use bytes::Bytes;
 use media::container::{
-    AudioSample, BlockSamples, VideoSample, avc_config, base_init, enhancement_init, enhancement_key,
-    parse_chunk, write_chunk,
+    AudioSample, BlockSamples, VideoSample, avc_config, base_init, edited_tracks, enhancement_init,
+    enhancement_key, parse_chunk, write_chunk,
 };
 use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, LayerInfo, Manifest, Quality, Span};
@@ -23,6 +23,10 @@ use proptest::prelude::*;
 use protocol::frame::{self, LENGTH_BYTES};
 use protocol::message::Message;
 use protocol::message::{StreamReply, StreamRequest};
+use protocol::node::autonomy::Sla;
+use protocol::token::{MAX_SIGNATURE_BYTES, Promise, SignedToken};
+use std::io::Cursor;
+use transport::keys::token::{token_from_text, token_to_text};
 
 /// One way to damage bytes. Positions are parts of the length, so that they fit any.
 #[derive(Debug, Clone)]
@@ -174,8 +178,40 @@ fn messages() -> Vec<Vec<u8>> {
     bodies.iter().map(|body| body.as_bytes().chunks(2).map(byte).collect()).collect()
 }
 
+/// The head of a film by others: two tracks with edits, one with composition offsets.
+fn head() -> Vec<u8> {
+    let boxed = |kind: &[u8], body: &[u8]| {
+        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], kind, body].concat()
+    };
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+    let elst = numbers(&[0, 2, 500, u32::MAX, 1 << 16, 3_000, 1_024, 1 << 16]);
+    let long = numbers(&[1 << 24, 1, 0, 3_000, 0, 1_024, 1 << 16]);
+    let ctts = boxed(b"ctts", &numbers(&[0, 2, 1, 512, 1, (-512_i32).cast_unsigned()]));
+    let track = |id: u32, elst: &[u8]| {
+        let minf = boxed(b"minf", &boxed(b"stbl", &ctts));
+        let mdia = boxed(b"mdia", &[boxed(b"mdhd", &numbers(&[0, 0, 0, 12_800, 0])), minf].concat());
+        let edts = boxed(b"edts", &boxed(b"elst", elst));
+        boxed(b"trak", &[boxed(b"tkhd", &numbers(&[0, 0, 0, id])), edts, mdia].concat())
+    };
+    let mvhd = boxed(b"mvhd", &numbers(&[0, 0, 0, 1_000, 0]));
+    let moov = [mvhd, track(1, &elst), track(2, &long)].concat();
+    [boxed(b"ftyp", b"isom"), boxed(b"moov", &moov)].concat()
+}
+
+/// A token as a viewer shows it.
+fn token() -> String {
+    let promise = Promise {
+        viewer: "anna".parse().unwrap(),
+        sla: Sla::Vip,
+        top: Quality::BRONZE,
+        until: 1_800_000_000,
+    };
+    token_to_text(&SignedToken { promise, signature: vec![7; 70] }).unwrap()
+}
+
 #[test]
 fn what_is_damaged_here_was_lawful_before() {
+    assert_eq!(edited_tracks(&mut Cursor::new(head())).unwrap().unwrap().len(), 2);
     assert!(messages().iter().all(|body| frame::decode::<Message>(body).is_ok()));
     assert_eq!(parse_chunk(&Bytes::from(chunk()), 2_002).unwrap().video.len(), 5);
     assert_eq!(Manifest::parse(&manifest().to_bytes().unwrap()).unwrap(), manifest());
@@ -192,6 +228,28 @@ proptest! {
             prop_assert!(!block.video.is_empty() && block.video.len() <= bytes.len());
             prop_assert!(block.video.iter().all(|sample| sample.pts >= block.start && sample.pts < block.end));
             prop_assert!(held <= bytes.len() * block.video.len());
+        }
+    }
+
+    #[test]
+    fn edit_lists(damages in damages()) {
+        let bytes = damaged(head(), &damages);
+        if let Ok(tracks) = edited_tracks(&mut Cursor::new(&bytes)).unwrap() {
+            prop_assert!(tracks.len() <= bytes.len());
+            for track in tracks {
+                let place = usize::try_from(track.place).unwrap();
+                prop_assert_eq!(bytes.get(place..place + 4), Some(&b"edts"[..]));
+                prop_assert!(track.edits.len() <= bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn tokens(damages in damages()) {
+        let bytes = damaged(token().into_bytes(), &damages);
+        if let Ok(read) = token_from_text(&String::from_utf8_lossy(&bytes)) {
+            prop_assert!(read.signature.len() <= MAX_SIGNATURE_BYTES);
+            prop_assert_eq!(token_from_text(&token_to_text(&read).unwrap()).unwrap(), read);
         }
     }
 

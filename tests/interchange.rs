@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use support::site::Site;
 use support::{Dice, LAMINA, film, lamina, said};
 
 /// Runs `lamina`, which must succeed.
@@ -157,6 +158,46 @@ fn a_title_becomes_a_file_and_a_playlist_and_comes_back() {
     let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
     assert_eq!(report["pictures"].as_u64(), Some(pictures));
     succeeds("verify library/other", here);
+}
+
+#[test]
+fn a_dash_folder_and_films_behind_addresses_are_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    film(&here.join("film.mp4"), "160x90", "25", 3, &["-c:v", "libx264", "-pix_fmt", "yuv420p", "-g", "25"]);
+    fs::create_dir(here.join("dash")).unwrap();
+    fs::create_dir(here.join("hls")).unwrap();
+    for made in [
+        "-c copy -f dash -seg_duration 1 dash/manifest.mpd",
+        "-c copy -f hls -hls_time 1 -hls_playlist_type vod -hls_segment_type fmp4 hls/master.m3u8",
+    ] {
+        let args = format!("-v error -i film.mp4 {made}");
+        let made = Command::new("ffmpeg").args(args.split_whitespace()).current_dir(here).status();
+        assert!(made.unwrap().success());
+    }
+    let site = Site::of(here);
+    let at = |path: &str| format!("http://{}/{path}", site.address());
+    for source in ["dash".to_owned(), at("dash/manifest.mpd"), at("hls/master.m3u8"), at("film.mp4?token=1")]
+    {
+        let report =
+            succeeds(&format!("import {source} -o library --title t --preset fast --replace --json"), here);
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!((report["pictures"].as_u64(), report["blocks"].as_u64()), (Some(75), Some(3)), "{source}");
+        assert!(report["audio_kbit_s"].as_f64().unwrap() > 10.0, "{source}");
+        assert_eq!(report["warnings"].as_array().map(Vec::len), Some(0), "{source}: {report}");
+        succeeds("verify library/t", here);
+    }
+    for (source, line) in [
+        (at("none.mp4"), "File not found"),
+        (at("dash/"), "File not found"),
+        // Nobody listens on the port of TCP's own multiplexer.
+        ("http://127.0.0.1:1/film.mp4".to_owned(), "nothing could be fetched from there"),
+    ] {
+        let refused = lamina(&["import", &source, "-o", "library", "--title", "n"], here);
+        assert_eq!(refused.status.code(), Some(2), "{source}");
+        assert!(said(&refused).contains(line), "{source}: {}", said(&refused));
+        assert!(!here.join("library/n").exists());
+    }
 }
 
 #[test]

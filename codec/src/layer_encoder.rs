@@ -28,7 +28,8 @@ struct EncodedLayer {
     pattern: Pattern,
     quantizer: u8,
     key: Bytes,
-    encoder: Encoder,
+    /// None only while it is replaced.
+    encoder: Option<Encoder>,
     /// Whether the encoder has just coded its key frame and nothing else.
     fresh: bool,
     prediction: Lift,
@@ -90,9 +91,58 @@ impl LayerEncoder {
         if !self.started {
             return Err(CodecError::NoBlock);
         }
-        Ladder::check("the source", self.ladder.display(), source.size())?;
-        Ladder::check("the Base picture", self.ladder.size(0), base.size())?;
         self.started = false;
+        let count = self.layers.len();
+        let encoded = self.groups(count).0.encode(source, base)?;
+        self.started = true;
+        Ok(encoded)
+    }
+
+    /// The lowest `count` enhancement layers and those above them, for two
+    /// threads: what the lower group reconstructs of a picture is what the upper
+    /// one encodes it over. Together they make the same bytes as [`encode`](Self::encode),
+    /// of one block, the one that was started.
+    pub fn split(&mut self, count: usize) -> Result<(LayerGroup<'_>, LayerGroup<'_>), CodecError> {
+        if !std::mem::take(&mut self.started) {
+            return Err(CodecError::NoBlock);
+        }
+        Ok(self.groups(count))
+    }
+
+    fn groups(&mut self, count: usize) -> (LayerGroup<'_>, LayerGroup<'_>) {
+        let count = count.min(self.layers.len());
+        let ladder = &self.ladder;
+        let (lower, upper) = self.layers.split_at_mut(count);
+        // The lower group also shows Base.
+        let (shows, above) = self.shown.split_at_mut(count + 1);
+        let lower = LayerGroup { ladder, first: 1, layers: lower, shown: shows };
+        (lower, LayerGroup { ladder, first: count + 1, layers: upper, shown: above })
+    }
+}
+
+/// Some layers of a [`LayerEncoder`]; see [`LayerEncoder::split`].
+#[derive(Debug)]
+pub struct LayerGroup<'a> {
+    ladder: &'a Ladder,
+    /// Number of the lowest layer of the group.
+    first: usize,
+    layers: &'a mut [EncodedLayer],
+    /// One more than layers where the group begins at Base.
+    shown: &'a mut [Lift],
+}
+
+impl LayerGroup<'_> {
+    /// Encodes one picture over `below`: the decoded Base picture, or what the
+    /// group below has reconstructed. The qualities are those that the group's
+    /// layers add, with bronze if it is the lowest.
+    ///
+    /// After an error the block is unusable.
+    pub fn encode(&mut self, source: &Picture, below: &Picture) -> Result<EncodedPicture, CodecError> {
+        Ladder::check("the source", self.ladder.display(), source.size())?;
+        let base = self.shown.len() > self.layers.len();
+        if base {
+            Ladder::check("the Base picture", self.ladder.size(0), below.size())?;
+        }
         let mut encoded = EncodedPicture { layers: Vec::new(), qualities: Vec::new() };
         let mut shown = self.shown.iter_mut();
         let mut show = |view, encoded: &mut EncodedPicture| {
@@ -100,17 +150,24 @@ impl LayerEncoder {
             encoded.qualities.extend(quality);
             Ok::<(), CodecError>(())
         };
-        let mut below = base.view();
-        show(below, &mut encoded)?;
-        for (number, layer) in (1..).zip(&mut self.layers) {
-            let reduced = reduced(source, &self.ladder, number)?;
+        let mut below = below.view();
+        if base {
+            show(below, &mut encoded)?;
+        }
+        for (number, layer) in (self.first..).zip(self.layers.iter_mut()) {
+            let reduced = reduced(source, self.ladder, number)?;
             layer.source.copy_from(reduced.view());
             encoded.layers.push(layer.encode(below)?);
             below = layer.reconstruction.view();
             show(below, &mut encoded)?;
         }
-        self.started = true;
         Ok(encoded)
+    }
+
+    /// What the topmost layer of the group makes of the last picture; none if
+    /// the group is empty.
+    pub fn reconstruction(&self) -> Option<&Picture> {
+        self.layers.last().map(|layer| &layer.reconstruction)
     }
 }
 
@@ -124,7 +181,7 @@ impl EncodedLayer {
             pattern,
             quantizer,
             key: encoder.encode_key(grey.view())?,
-            encoder,
+            encoder: Some(encoder),
             fresh: true,
             prediction: Lift::prediction(ladder, layer)?,
             source: grey.clone(),
@@ -135,8 +192,11 @@ impl EncodedLayer {
     fn refresh(&mut self) -> Result<(), CodecError> {
         if !self.fresh {
             let (width, height) = self.source.size();
-            self.encoder = Encoder::new((width, height), self.pattern, self.quantizer)?;
-            let key = self.encoder.encode_key(Picture::new(width, height)?.view())?;
+            // libvpx takes some hundred megabytes: not for two at once.
+            self.encoder = None;
+            let mut encoder = Encoder::new((width, height), self.pattern, self.quantizer)?;
+            let key = encoder.encode_key(Picture::new(width, height)?.view())?;
+            self.encoder = Some(encoder);
             if key != self.key {
                 return Err(CodecError::KeyChanged);
             }
@@ -147,9 +207,10 @@ impl EncodedLayer {
 
     fn encode(&mut self, below: PictureRef<'_>) -> Result<Bytes, CodecError> {
         self.fresh = false;
+        let encoder = self.encoder.as_mut().ok_or(CodecError::NoBlock)?;
         let prediction = self.prediction.run(below);
-        let data = self.encoder.encode_inter(self.source.view(), prediction)?;
-        self.reconstruction.copy_from(self.encoder.reconstruction()?);
+        let data = encoder.encode_inter(self.source.view(), prediction)?;
+        self.reconstruction.copy_from(encoder.reconstruction()?);
         Ok(data)
     }
 }

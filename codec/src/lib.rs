@@ -33,7 +33,7 @@ mod vpx;
 pub use error::{CodecError, FrameError};
 pub use ladder::{Ladder, LadderError};
 pub use layer_decoder::{DecodedPicture, LayerDecoder};
-pub use layer_encoder::{EncodedPicture, LayerEncoder, downscale_to_base};
+pub use layer_encoder::{EncodedPicture, LayerEncoder, LayerGroup, downscale_to_base};
 pub use picture::{Picture, PictureRef, PlaneRef};
 pub use settings::{Preset, Settings};
 pub use vpx::libvpx_version;

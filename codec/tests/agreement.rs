@@ -75,6 +75,35 @@ fn blocks_come_out_the_same_in_any_order_from_anyone() {
 }
 
 #[test]
+fn two_threads_make_the_same_block_as_one() {
+    let (ladder, mut one) = encoder(97, 63, &[2, 1, 1], Preset::Fast);
+    let shots = encode_block(&mut one, &ladder, 0, 6);
+    let (_, mut two) = encoder(97, 63, &[2, 1, 1], Preset::Fast);
+    assert!(two.split(1).is_err(), "no block was started");
+    two.start_block().unwrap();
+    let (mut lower, mut upper) = two.split(1).unwrap();
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    let above = std::thread::scope(|scope| {
+        let above = scope.spawn(move || {
+            let pairs = receiver.into_iter();
+            pairs.map(|(source, below)| upper.encode(&source, &below).unwrap()).collect::<Vec<_>>()
+        });
+        for (time, shot) in (0..).zip(&shots) {
+            let source = common::film(97, 63, time);
+            let coded = lower.encode(&source, &shot.base).unwrap();
+            assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.frames[..1], &shot.qualities[..2]));
+            sender.send((source, lower.reconstruction().unwrap().clone())).unwrap();
+        }
+        drop(sender);
+        above.join().unwrap()
+    });
+    for (coded, shot) in above.iter().zip(&shots) {
+        assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.frames[1..], &shot.qualities[2..]));
+    }
+    assert_eq!(above.len(), 6);
+}
+
+#[test]
 fn quality_grows_with_every_layer() {
     let (ladder, mut encoder) = encoder(320, 180, &[2, 1, 1], Preset::Default);
     let shots = encode_block(&mut encoder, &ladder, 0, 3);

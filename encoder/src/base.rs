@@ -61,8 +61,9 @@ fn failed(element: &'static str, why: &str) -> ElementError {
 }
 
 /// Encodes the pictures of one block, all of Base's size. The same pictures
-/// give the same bytes, whoever encodes them and whatever came before.
-pub(crate) fn encode(format: &BaseFormat, pictures: &[Picture]) -> Result<BaseBlock, ElementError> {
+/// give the same bytes, whoever encodes them and whatever came before. Each is
+/// given up when x264 has it.
+pub(crate) fn encode(format: &BaseFormat, pictures: Vec<Picture>) -> Result<BaseBlock, ElementError> {
     const NAME: &str = "x264enc";
     let info = format.look.info(format.size, format.rate).ok_or_else(|| failed(NAME, "no such picture"))?;
     let caps = info.to_caps().map_err(|_| failed(NAME, "no such format"))?;
@@ -81,8 +82,9 @@ pub(crate) fn encode(format: &BaseFormat, pictures: &[Picture]) -> Result<BaseBl
         let slices = nal::slices_only(&map).ok_or("an access unit without slices")?;
         Ok((time, Bytes::from(slices)))
     })?;
+    let count = pictures.len();
     for (index, picture) in (0..).zip(pictures) {
-        let mut buffer = frame::buffer(&info, picture).map_err(|why| failed(NAME, &why))?;
+        let mut buffer = frame::buffer(&info, &picture).map_err(|why| failed(NAME, &why))?;
         stamp(&mut buffer, index, format.rate);
         driven.push(buffer)?;
     }
@@ -90,7 +92,7 @@ pub(crate) fn encode(format: &BaseFormat, pictures: &[Picture]) -> Result<BaseBl
     let config =
         output.caps.as_ref().and_then(codec_data).ok_or_else(|| failed(NAME, "no parameter sets"))?;
     let samples = in_display_order(output.items);
-    if samples.len() != pictures.len()
+    if samples.len() != count
         || !samples.first().is_some_and(|(first, data)| *first == 0 && nal::is_idr(data))
     {
         return Err(failed(NAME, "it did not make one closed group of the pictures"));

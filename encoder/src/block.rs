@@ -1,13 +1,14 @@
 //! Encoding one block: Base, then the enhancements over what Base decodes to.
 
-use crate::base::{self, BaseFormat};
+use crate::base::{self, BaseBlock, BaseFormat};
 use crate::blocks::FilmBlock;
 use crate::error::EncodeError;
 use crate::report::Measured;
 use bytes::Bytes;
-use codec::{EncodedPicture, Ladder, LayerEncoder, Picture, Preset, downscale_to_base, metrics};
+use codec::{EncodedPicture, Ladder, LayerEncoder, LayerGroup, Picture, Preset, downscale_to_base, metrics};
 use media::container::{AudioSample, BlockSamples, VideoSample};
 use media::{Hash, Hasher};
+use std::sync::mpsc::sync_channel;
 
 /// How all blocks of a title are made.
 #[derive(Debug, Clone)]
@@ -32,16 +33,56 @@ pub(crate) struct CodedBlock {
     pub(crate) measured: Measured,
 }
 
-/// Encodes blocks, one after another; what came before has no influence.
+/// A block whose Base is made: what the enhancements are encoded over.
+#[derive(Debug)]
+pub(crate) struct BasedBlock {
+    film: FilmBlock,
+    sound: Vec<AudioSample>,
+    base: BaseBlock,
+    /// Base as players decode it.
+    decoded: Vec<Picture>,
+}
+
+impl BasedBlock {
+    /// Makes Base of a block with its sound.
+    pub(crate) fn encode(
+        recipe: &Recipe,
+        film: FilmBlock,
+        sound: Vec<AudioSample>,
+    ) -> Result<Self, EncodeError> {
+        let pictures = film.pictures.iter().map(|shown| downscale_to_base(&shown.picture, &recipe.ladder));
+        let small: Vec<Picture> = pictures.collect::<Result<_, _>>()?;
+        let base = base::encode(&recipe.base, small)?;
+        let access_units = base.samples.iter().map(|(index, data)| (*index, data));
+        let decoded = base::decode(&base.config, recipe.base.size, access_units)?;
+        Ok(Self { film, sound, base, decoded })
+    }
+
+    /// Index of the block.
+    pub(crate) fn index(&self) -> u32 {
+        self.film.index
+    }
+}
+
+/// How the enhancements of a block are encoded.
+pub(crate) struct How<'a> {
+    /// Whether the block is compared with the film.
+    pub(crate) measure: bool,
+    /// Whether the lowest enhancement has a thread of its own.
+    pub(crate) paired: bool,
+    /// Told of each picture of the film that is not needed any more.
+    pub(crate) done: &'a (dyn Fn() + Sync),
+}
+
+/// Encodes enhancements of blocks, one after another; what came before has no influence.
 pub(crate) struct BlockEncoder {
-    recipe: Recipe,
     layers: LayerEncoder,
 }
 
 impl BlockEncoder {
-    pub(crate) fn new(recipe: Recipe) -> Result<Self, EncodeError> {
+    pub(crate) fn new(recipe: &Recipe) -> Result<Self, EncodeError> {
         let layers = LayerEncoder::new(&recipe.ladder, recipe.preset, &recipe.quantizers)?;
-        Ok(Self { recipe, layers })
+        Ok(Self { layers })
     }
 
     /// The grey key frame of each enhancement, equal in all blocks.
@@ -49,66 +90,119 @@ impl BlockEncoder {
         self.layers.keys()
     }
 
-    /// Encodes a block with its sound; `measure` compares it with the film.
-    pub(crate) fn encode(
-        &mut self,
-        film: &FilmBlock,
-        sound: Vec<AudioSample>,
-        measure: bool,
-    ) -> Result<CodedBlock, EncodeError> {
-        let ladder = &self.recipe.ladder;
-        let small: Vec<Picture> = film
-            .pictures
-            .iter()
-            .map(|shown| downscale_to_base(&shown.picture, ladder))
-            .collect::<Result<_, _>>()?;
-        let base = base::encode(&self.recipe.base, &small)?;
-        drop(small);
-        let access_units = base.samples.iter().map(|(index, data)| (*index, data));
-        let decoded = base::decode(&base.config, self.recipe.base.size, access_units)?;
-
-        let mut hashes = Hashes::new(ladder.layers());
-        let mut enhancements = vec![Vec::new(); ladder.enhancements()];
-        let mut measured = Measured::default();
+    /// Encodes a block; pictures are given up as soon as they are coded.
+    pub(crate) fn encode(&mut self, block: BasedBlock, how: &How<'_>) -> Result<CodedBlock, EncodeError> {
+        let BasedBlock { mut film, sound, base, decoded } = block;
+        let times = times(&film);
+        let pictures = std::mem::take(&mut film.pictures);
+        let mut base_hash = Hasher::new();
         self.layers.start_block()?;
-        for (shown, decoded) in film.pictures.iter().zip(&decoded) {
-            let coded = self.layers.encode(&shown.picture, decoded)?;
-            hashes.add(decoded, &coded);
-            if measure {
-                measured.add_picture(compare(&shown.picture, &coded)?);
+        let (lower, upper) = self.layers.split(if how.paired { 1 } else { usize::MAX })?;
+        let mut under = Part::new(lower, how.measure);
+        let pairs = pictures.into_iter().zip(decoded).map(|(shown, decoded)| {
+            decoded.hash_into(&mut base_hash);
+            (shown.picture, decoded)
+        });
+        let parts = if how.paired {
+            pairs_of_threads(under, Part::new(upper, how.measure), pairs, how.done)?
+        } else {
+            for (picture, decoded) in pairs {
+                under.add(&picture, &decoded)?;
+                (how.done)();
             }
-            for (samples, data) in enhancements.iter_mut().zip(coded.layers) {
-                samples.push(data);
+            vec![under.coded]
+        };
+        let mut layers = vec![base_samples(&film, &times, &base.samples, sound)];
+        let mut quality_hashes = Vec::new();
+        let mut compared: Vec<Vec<(f64, f64)>> = Vec::new();
+        for part in parts {
+            layers.extend(part.layers.into_iter().map(|data| enhancement_samples(&film, &times, data)));
+            quality_hashes.extend(part.hashes.iter().map(Hasher::finish));
+            compared.resize_with(part.compared.len(), Vec::new);
+            for (all, more) in compared.iter_mut().zip(part.compared) {
+                all.extend(more);
             }
         }
-        let mut layers = vec![base_samples(film, &base.samples, sound)];
-        layers.extend(enhancements.into_iter().map(|data| enhancement_samples(film, data)));
-        Ok(CodedBlock {
-            index: film.index,
-            config: base.config,
-            layers,
-            base_hash: hashes.base.finish(),
-            quality_hashes: hashes.qualities.iter().map(Hasher::finish).collect(),
-            measured,
-        })
+        let mut measured = Measured::default();
+        compared.into_iter().for_each(|picture| measured.add_picture(picture));
+        let base_hash = base_hash.finish();
+        Ok(CodedBlock { index: film.index, config: base.config, layers, base_hash, quality_hashes, measured })
     }
 }
 
-struct Hashes {
-    base: Hasher,
-    qualities: Vec<Hasher>,
+/// The lower part in this thread, the upper one in another, one picture behind.
+fn pairs_of_threads(
+    mut under: Part<'_>,
+    mut over: Part<'_>,
+    pairs: impl Iterator<Item = (Picture, Picture)>,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<CodedPart>, EncodeError> {
+    let (sender, receiver) = sync_channel::<(Picture, Picture)>(1);
+    std::thread::scope(|scope| {
+        let above = scope.spawn(move || {
+            for (picture, below) in receiver {
+                over.add(&picture, &below)?;
+                done();
+            }
+            Ok::<_, EncodeError>(over.coded)
+        });
+        let lower = || {
+            for (picture, decoded) in pairs {
+                under.add(&picture, &decoded)?;
+                drop(decoded);
+                let below = under.group.reconstruction().cloned();
+                // Where the upper part has failed it says why.
+                if below.is_none_or(|below| sender.send((picture, below)).is_err()) {
+                    break;
+                }
+            }
+            Ok::<_, EncodeError>(())
+        };
+        let below = lower();
+        drop(sender);
+        let above = above.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        below.and(above).map(|above| vec![under.coded, above])
+    })
 }
 
-impl Hashes {
-    fn new(qualities: usize) -> Self {
-        Self { base: Hasher::new(), qualities: vec![Hasher::new(); qualities] }
+/// Layers of a block that one thread encodes.
+struct Part<'a> {
+    group: LayerGroup<'a>,
+    measure: bool,
+    coded: CodedPart,
+}
+
+/// What it made.
+#[derive(Default)]
+struct CodedPart {
+    /// The pictures of each layer.
+    layers: Vec<Vec<Bytes>>,
+    /// The hash of each quality.
+    hashes: Vec<Hasher>,
+    /// Each picture beside the film's, at each quality.
+    compared: Vec<Vec<(f64, f64)>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(group: LayerGroup<'a>, measure: bool) -> Self {
+        Self { group, measure, coded: CodedPart::default() }
     }
 
-    fn add(&mut self, base: &Picture, coded: &EncodedPicture) {
-        base.hash_into(&mut self.base);
-        for (hasher, picture) in self.qualities.iter_mut().zip(&coded.qualities) {
+    fn add(&mut self, film: &Picture, below: &Picture) -> Result<(), EncodeError> {
+        let made = self.group.encode(film, below)?;
+        let CodedPart { layers, hashes, compared } = &mut self.coded;
+        hashes.resize(made.qualities.len(), Hasher::new());
+        for (hasher, picture) in hashes.iter_mut().zip(&made.qualities) {
             picture.hash_into(hasher);
         }
+        if self.measure {
+            compared.push(compare(film, &made)?);
+        }
+        layers.resize(made.layers.len(), Vec::new());
+        for (samples, data) in layers.iter_mut().zip(made.layers) {
+            samples.push(data);
+        }
+        Ok(())
     }
 }
 
@@ -124,8 +218,12 @@ fn times(film: &FilmBlock) -> Vec<(u64, u64)> {
     starts.zip(ends).map(|(start, end)| (start, end.saturating_sub(start))).collect()
 }
 
-fn base_samples(film: &FilmBlock, coded: &[(usize, Bytes)], audio: Vec<AudioSample>) -> BlockSamples {
-    let times = times(film);
+fn base_samples(
+    film: &FilmBlock,
+    times: &[(u64, u64)],
+    coded: &[(usize, Bytes)],
+    audio: Vec<AudioSample>,
+) -> BlockSamples {
     let sample = |(index, data): &(usize, Bytes)| {
         let (pts, duration) = times.get(*index).copied()?;
         Some(VideoSample { pts, duration, sync: *index == 0, data: data.clone() })
@@ -134,8 +232,8 @@ fn base_samples(film: &FilmBlock, coded: &[(usize, Bytes)], audio: Vec<AudioSamp
     BlockSamples { start: film.start, end: film.end, video, audio }
 }
 
-fn enhancement_samples(film: &FilmBlock, coded: Vec<Bytes>) -> BlockSamples {
-    let sample = |((index, (pts, duration)), data)| VideoSample { pts, duration, sync: index == 0, data };
-    let video = times(film).into_iter().enumerate().zip(coded).map(sample).collect();
+fn enhancement_samples(film: &FilmBlock, times: &[(u64, u64)], coded: Vec<Bytes>) -> BlockSamples {
+    let sample = |((index, &(pts, duration)), data)| VideoSample { pts, duration, sync: index == 0, data };
+    let video = times.iter().enumerate().zip(coded).map(sample).collect();
     BlockSamples { start: film.start, end: film.end, video, audio: Vec::new() }
 }

@@ -4,7 +4,7 @@ use crate::source::Shown;
 
 /// The most pictures in a block; a film with more of them in a block's time
 /// gets shorter blocks.
-const MAX_PICTURES: usize = 600;
+pub(crate) const MAX_PICTURES: u64 = 600;
 
 /// One block of the film.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ impl Cutter {
         };
         let goal = start + self.target;
         let end = shown.pts;
-        if end < goal && self.held.len() < MAX_PICTURES {
+        let room = u64::try_from(self.held.len()).is_ok_and(|held| held < MAX_PICTURES);
+        if end < goal && room {
             self.held.push(shown);
             return None;
         }

@@ -1,38 +1,33 @@
-//! The whole way: one reader, as many block encoders as there are cores, one
-//! writer. At most `jobs + 1` blocks are in memory, however long the film is.
+//! The whole way: one reader, as many threads that encode as there are cores, one
+//! writer. Few blocks are in memory, however long the film is.
 
+mod lines;
 mod plan;
 pub(crate) mod summary;
 
 use crate::assemble::{Assembler, Finished};
-use crate::block::{BlockEncoder, CodedBlock, Recipe};
-use crate::blocks::{Cutter, FilmBlock};
+use crate::block::{BlockEncoder, CodedBlock};
 use crate::error::EncodeError;
 use crate::journal::Header;
-use crate::options::{EncodeOptions, Metrics, Progress, Share};
+use crate::options::{EncodeOptions, Progress, Share};
 use crate::repeat;
 use crate::report::{EncodeReport, Measured};
 use crate::source::{Source, Wanted};
 use crate::work::{Guard, Work, empty_part};
 use bytes::Bytes;
+use lines::{Crew, Job, Lines, Room};
 use media::Span;
-use media::container::AudioSample;
 use media::library::Library;
 use plan::Plan;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use summary::Made;
 
 /// How often a wish to stop is looked for.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Of how many blocks one is compared with the film.
-const SAMPLED: u32 = 10;
-
-/// A block on its way to an encoder.
-type Job = (FilmBlock, Vec<AudioSample>);
 
 /// Encodes a film into a title of a library. `progress` is called in the
 /// caller's thread. Setting `cancel` ends it soon with
@@ -105,14 +100,6 @@ impl Done {
     }
 }
 
-/// What the threads share.
-struct Lines<'a> {
-    jobs: Mutex<Receiver<Job>>,
-    stop: &'a AtomicBool,
-    recipe: &'a Recipe,
-    metrics: Metrics,
-}
-
 impl<'a> Encoding<'a> {
     fn open(
         options: &'a EncodeOptions,
@@ -157,10 +144,11 @@ impl<'a> Encoding<'a> {
     ) -> Result<Done, EncodeError> {
         let Some(source) = self.source.take() else { return Err(EncodeError::Empty) };
         progress(self.plan.opened());
-        let keys = BlockEncoder::new(self.plan.recipe.clone())?.keys();
+        let keys = BlockEncoder::new(&self.plan.recipe)?.keys();
         let (work, guard) = self.begin(library, &keys)?;
         let plan = &self.plan;
-        let in_flight = plan.jobs + 1;
+        let crew = Crew::new(plan.jobs, plan.recipe.ladder.enhancements());
+        let in_flight = crew.blocks();
         let stop = AtomicBool::new(false);
         let (job_sender, jobs) = sync_channel::<Job>(in_flight);
         let (coded_sender, coded) = sync_channel(in_flight);
@@ -168,19 +156,21 @@ impl<'a> Encoding<'a> {
         for _ in 0..in_flight {
             let _ = credit.try_send(());
         }
-        let lines =
-            Lines { jobs: Mutex::new(jobs), stop: &stop, recipe: &plan.recipe, metrics: plan.metrics };
+        let lines = Lines {
+            jobs: Mutex::new(jobs),
+            stop: &stop,
+            recipe: &plan.recipe,
+            metrics: plan.metrics,
+            room: Room::new(crew.pictures(plan.block_pictures)),
+        };
         let mut writing = Writing::new(self, work, keys)?;
         writing.tell_resumed(progress);
         let wanted = (writing.share, writing.done);
         let written = std::thread::scope(|scope| {
             let lines = &lines;
-            let reading = scope
-                .spawn(move || read(source, plan.block_ticks, wanted, &job_sender, &credits, lines.stop));
-            for _ in 0..plan.jobs {
-                let sender = coded_sender.clone();
-                scope.spawn(move || work_through(lines, &sender));
-            }
+            let reading =
+                scope.spawn(move || lines.read(source, plan.block_ticks, wanted, &job_sender, &credits));
+            lines.start(scope, crew, &coded_sender);
             drop(coded_sender);
             let written = writing.run(&coded, &credit, lines.stop, progress, cancel);
             drop(credit);
@@ -226,70 +216,6 @@ impl<'a> Encoding<'a> {
         guard.finished();
         let made = Made { manifest: &manifest, folder: &folder, audio_bytes };
         Ok(summary::report(&made, &self.plan.warnings, &work))
-    }
-}
-
-/// Reads the film block by block, each one when there is room for it.
-fn read(
-    mut source: Source,
-    block_ticks: u64,
-    (share, done): (Share, u32),
-    jobs: &SyncSender<Job>,
-    credits: &Receiver<()>,
-    stop: &AtomicBool,
-) -> Result<(Vec<String>, u32), EncodeError> {
-    let mut cutter = Cutter::new(block_ticks);
-    let hand_over = |source: &mut Source, block: FilmBlock| {
-        let sound = source.sound_until(block.end, stop)?;
-        if !share.takes(block.index) || block.index < share.nth(done) {
-            return Ok(());
-        }
-        // Closed channels mean that somebody failed, and says so.
-        let sent = jobs.send((block, sound)).is_ok() && credits.recv().is_ok();
-        if sent { Ok(()) } else { Err(EncodeError::Cancelled) }
-    };
-    if credits.recv().is_err() {
-        return Err(EncodeError::Cancelled);
-    }
-    while let Some(shown) = source.next_picture(stop)? {
-        if let Some(block) = cutter.push(shown) {
-            hand_over(&mut source, block)?;
-        }
-    }
-    let blocks = cutter.blocks();
-    if let Some(block) = cutter.finish() {
-        let sound = source.sound_until(block.end, stop)?;
-        if share.takes(block.index) && block.index >= share.nth(done) {
-            let _ = jobs.send((block, sound));
-        }
-    }
-    source.check_end()?;
-    Ok((source.warnings(), blocks))
-}
-
-/// Encodes blocks until there are no more.
-fn work_through(lines: &Lines<'_>, coded: &SyncSender<Result<CodedBlock, EncodeError>>) {
-    let mut encoder = match BlockEncoder::new(lines.recipe.clone()) {
-        Ok(encoder) => encoder,
-        Err(error) => {
-            let _ = coded.send(Err(error));
-            return;
-        }
-    };
-    loop {
-        let job = lines.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((block, sound)) = job else { return };
-        if lines.stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let measure = match lines.metrics {
-            Metrics::Off => false,
-            Metrics::Sampled => block.index.is_multiple_of(SAMPLED),
-            Metrics::Full => true,
-        };
-        if coded.send(encoder.encode(&block, sound, measure)).is_err() {
-            return;
-        }
     }
 }
 

@@ -52,8 +52,8 @@ impl Input {
     pub(crate) fn identity(&self) -> Result<String, EncodeError> {
         let Self::File(path) = self else { return Ok(self.to_string()) };
         let unreadable = |source| EncodeError::Unreadable { path: path.clone(), source };
+        let length = regular(path)?;
         let file = std::fs::File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
         let mut head = Vec::new();
         file.take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
         Ok(format!("{length} bytes, {}", Hash::of(&head)))
@@ -67,16 +67,29 @@ impl Input {
             Self::Address(address) => return Ok(address.clone()),
         };
         let unreadable = |source| EncodeError::Unreadable { path: path.clone(), source };
+        let length = regular(path)?;
         let whole = path.canonicalize().map_err(unreadable)?;
-        let found = std::fs::File::open(&whole).and_then(|file| file.metadata()).map_err(unreadable)?;
-        if !found.is_file() {
-            return Err(unreadable(std::io::Error::other("it is no file")));
-        }
-        if found.len() == 0 {
+        std::fs::File::open(&whole).map_err(unreadable)?;
+        if length == 0 {
             return Err(EncodeError::NoFilm { why: "it is empty".into() });
         }
         let uri = gst::glib::filename_to_uri(&whole, None)
             .map_err(|error| unreadable(std::io::Error::other(error.to_string())))?;
         Ok(uri.into())
     }
+}
+
+/// The length of a file. Nothing else is opened: a named pipe would wait for a
+/// writer without end.
+fn regular(path: &Path) -> Result<u64, EncodeError> {
+    let unreadable = |source| EncodeError::Unreadable { path: path.to_owned(), source };
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    if found.is_dir() {
+        return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
+    }
+    if !found.is_file() {
+        let why = "it is a pipe or a device; `lamina encode -` reads standard input";
+        return Err(unreadable(std::io::Error::other(why)));
+    }
+    Ok(found.len())
 }

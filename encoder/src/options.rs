@@ -46,7 +46,7 @@ pub struct EncodeOptions {
     pub from: Option<Span>,
     /// Pictures from this time of the film on are left out.
     pub to: Option<Span>,
-    /// Blocks encoded at the same time; as many as there are cores if none.
+    /// Threads that encode, two to a block; as many as there are cores if none.
     /// The result does not depend on it.
     pub jobs: Option<usize>,
     /// What is compared with the film.
@@ -147,7 +147,7 @@ pub enum Progress {
         height: u32,
         /// Length of what will be encoded, if the film tells.
         length: Option<Span>,
-        /// How many blocks are encoded at the same time.
+        /// How many threads encode.
         jobs: usize,
     },
     /// A block was written; they come in order.

@@ -2,6 +2,7 @@
 //! in display order and frames of AAC, both timed from the first picture.
 
 mod audio;
+mod edits;
 mod graph;
 mod link;
 mod tap;
@@ -165,6 +166,13 @@ impl Source {
             let silent = pictures.saturating_sub(clock.end());
             if silent > NOTICED_SILENCE {
                 self.graph.warn(&format!("the sound ends {silent} before the pictures"));
+            }
+            let shown =
+                Span::from_ticks(self.timeline.last() + self.timeline.frame_ticks(), self.timescale());
+            let more = self.length().unwrap_or_default().saturating_sub(shown);
+            if more > NOTICED_SILENCE && !self.sound_ended && !self.damaged {
+                self.graph
+                    .warn(&format!("the sound goes on for {more} after the pictures; that is left out"));
             }
         }
         self.graph.warnings()

@@ -5,6 +5,7 @@
 pub mod bjontegaard;
 pub mod combine;
 pub mod cooperation;
+pub(crate) mod cores;
 pub mod encode;
 mod error;
 pub mod machine;

@@ -18,12 +18,14 @@
 //! the same moment in samples; what would start before is not stored.
 
 pub(crate) mod boxes;
+mod edits;
 mod fragment;
 mod index;
 mod init;
 mod init_read;
 mod parse;
 
+pub use edits::{Edit, EditError, EditedTrack, edited_tracks};
 pub use fragment::write_chunk;
 pub use index::random_access_index;
 pub use init::{base_codec, base_init, enhancement_init};

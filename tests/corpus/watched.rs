@@ -47,6 +47,18 @@ impl Seen {
         self.0.len()
     }
 
+    /// Only these pictures, one after another at 25 a second.
+    pub fn picked(&self, ranges: &[std::ops::Range<usize>]) -> Self {
+        let chosen = ranges.iter().cloned().flatten().map(|n| self.0[n].1.clone());
+        Self((0..).map(|n| f64::from(n) / 25.0).zip(chosen).collect())
+    }
+
+    /// The same with all from picture `from` on later by so many seconds.
+    pub fn pausing(mut self, from: usize, seconds: f64) -> Self {
+        self.0[from..].iter_mut().for_each(|picture| picture.0 += seconds);
+        self
+    }
+
     pub fn times(&self) -> Vec<f64> {
         self.0.iter().map(|(time, _)| *time).collect()
     }

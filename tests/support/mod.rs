@@ -7,6 +7,7 @@
 )]
 
 pub mod relay;
+pub mod site;
 pub mod theatre;
 pub mod wire;
 

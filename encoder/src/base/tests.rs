@@ -24,7 +24,7 @@ fn pictures(size: (u32, u32), count: u32) -> Vec<Picture> {
 fn a_block_is_one_group_with_b_frames_and_comes_back_in_order() {
     gst::init().unwrap();
     let pictures = pictures((162, 122), 25);
-    let block = encode(&format((162, 122)), &pictures).unwrap();
+    let block = encode(&format((162, 122)), pictures.clone()).unwrap();
     let order: Vec<usize> = block.samples.iter().map(|(index, _)| *index).collect();
     assert_ne!(order, (0..25).collect::<Vec<_>>(), "B-frames are decoded out of order");
     assert!(order.iter().enumerate().all(|(at, index)| index + 2 >= at));
@@ -47,7 +47,7 @@ fn what_lies_in_memory_has_no_influence() {
         let pictures = pictures(size, 20);
         let coded = [0, 1, 85, 170, 255].map(|value| {
             litter(value);
-            encode(&format(size), &pictures).unwrap().samples
+            encode(&format(size), pictures.clone()).unwrap().samples
         });
         assert!(coded.windows(2).all(|pair| pair[0] == pair[1]), "{size:?}");
     }
@@ -57,17 +57,17 @@ fn what_lies_in_memory_has_no_influence() {
 fn blocks_do_not_depend_on_each_other_and_share_their_parameter_sets() {
     gst::init().unwrap();
     let long = pictures((96, 54), 30);
-    let again = encode(&format((96, 54)), &long).unwrap();
-    let first = encode(&format((96, 54)), &long).unwrap();
+    let again = encode(&format((96, 54)), long.clone()).unwrap();
+    let first = encode(&format((96, 54)), long.clone()).unwrap();
     assert_eq!(first.samples, again.samples);
-    let short = encode(&format((96, 54)), &long[..1]).unwrap();
+    let short = encode(&format((96, 54)), long[..1].to_vec()).unwrap();
     assert_eq!(nal::parameter_sets(&short.config), nal::parameter_sets(&first.config));
 }
 
 #[test]
 fn what_is_no_stream_is_an_error() {
     gst::init().unwrap();
-    let block = encode(&format((96, 64)), &pictures((96, 64), 5)).unwrap();
+    let block = encode(&format((96, 64)), pictures((96, 64), 5)).unwrap();
     let garbage = Bytes::from_static(&[0, 0, 0, 3, 0x65, 1, 2]);
     assert!(decode(&block.config, (96, 64), [(0, &garbage)]).is_err());
     let whole = || block.samples.iter().map(|(i, d)| (*i, d));

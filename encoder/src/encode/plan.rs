@@ -2,6 +2,7 @@
 
 use crate::base::{BaseFormat, REORDER};
 use crate::block::Recipe;
+use crate::blocks::MAX_PICTURES;
 use crate::error::EncodeError;
 use crate::options::{EncodeOptions, Metrics, Progress};
 use crate::source::{FilmFormat, Source};
@@ -26,6 +27,8 @@ pub(super) struct Plan {
     /// Without init segments, blocks and duration.
     pub(super) manifest: Manifest,
     pub(super) block_ticks: u64,
+    /// Pictures in a block at the nominal rate.
+    pub(super) block_pictures: u64,
     pub(super) jobs: usize,
     pub(super) metrics: Metrics,
     /// Length of what will be encoded, if the film tells.
@@ -48,11 +51,13 @@ impl Plan {
         let manifest = manifest(options, title, source, &ladder, delay, crf, &quantizers);
         let base = BaseFormat { size: ladder.size(0), rate: film.rate, look: film.look.clone(), crf };
         let ticks = u128::from(options.block.as_nanos()) * u128::from(source.timescale()) / 1_000_000_000;
+        let block_ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             recipe: Recipe { ladder, base, preset: options.preset, quantizers },
             manifest,
-            block_ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
+            block_ticks,
+            block_pictures: (block_ticks / source.frame_ticks().max(1)).clamp(1, MAX_PICTURES),
             jobs: options.jobs.unwrap_or(cores).clamp(1, 256),
             metrics: options.metrics,
             length: source.length(),

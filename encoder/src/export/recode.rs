@@ -81,7 +81,7 @@ impl<'a> Recoder<'a> {
         let mut layers = layers.into_iter();
         let Some(base) = layers.next() else { return Err(EncodeError::Empty) };
         let pictures = self.recombined(&base, layers.as_slice())?;
-        let coded = base::encode(&self.format, &pictures)?;
+        let coded = base::encode(&self.format, pictures)?;
         let mut times: Vec<u64> = base.video.iter().map(|sample| sample.pts).collect();
         times.sort_unstable();
         let sample = |(index, data): (usize, Bytes)| {

@@ -2,6 +2,7 @@
 
 use super::RawInfo;
 use super::audio::AudioFormat;
+use super::edits::{Cut, Edits};
 use super::link::{Heard, listen, lock};
 use super::tap::Tap;
 use super::tracks;
@@ -65,6 +66,9 @@ pub(super) struct Graph {
     video: Option<Tap>,
     audio: Option<Tap>,
     sound_caps: Option<gst::Caps>,
+    edits: Option<Edits>,
+    /// What the edits leave of the pictures and of the sound.
+    cuts: (Option<Cut>, Option<Cut>),
 }
 
 /// Nominal pictures a second, 25 if the film does not say.
@@ -89,11 +93,12 @@ pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeErr
     let uri = film.uri()?;
     // What comes through a pipe comes once, so that its sound cannot be looked at first.
     let twice = !matches!(film, Input::Pipe);
-    let mut graph = Graph::start(&uri, twice)?;
+    let edits = Edits::read(film)?;
+    let mut graph = Graph::start(&uri, twice, edits.clone())?;
     if !graph.preroll(cancel)? {
         // The sound is no AAC-LC as it stands: have it decoded and made anew.
         drop(graph);
-        graph = Graph::start(&uri, false)?;
+        graph = Graph::start(&uri, false, edits)?;
         graph.preroll(cancel)?;
     }
     Ok(graph)
@@ -101,7 +106,7 @@ pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeErr
 
 impl Graph {
     /// Starts decoding. With `pass_aac` compressed AAC is taken as it is.
-    fn start(uri: &str, pass_aac: bool) -> Result<Self, EncodeError> {
+    fn start(uri: &str, pass_aac: bool, edits: Option<Edits>) -> Result<Self, EncodeError> {
         let decoder = make("uridecodebin")?;
         // Any memory is taken here; the elements behind ask for plain memory.
         let raw = |name: &str| gst::Structure::new_empty(name);
@@ -115,6 +120,9 @@ impl Graph {
         decoder.set_property("uri", uri);
         decoder.set_property("caps", formats.build());
         decoder.set_property("expose-all-streams", false);
+        if let Some(edits) = &edits {
+            edits.hide(&decoder);
+        }
         let pipeline = gst::Pipeline::new();
         strict(&pipeline);
         let failed = |why: &str| EncodeError::NoFilm { why: why.to_owned() };
@@ -135,6 +143,8 @@ impl Graph {
             video: None,
             audio: None,
             sound_caps: None,
+            edits,
+            cuts: (None, None),
         };
         if graph.pipeline.set_state(gst::State::Playing).is_err() {
             graph.check()?;
@@ -173,7 +183,9 @@ impl Graph {
                 self.be_patient()?;
                 continue;
             }
+            let stream = audio.stream();
             if self.audio_format().is_some() {
+                self.cuts.1 = self.edits.as_ref().zip(stream).and_then(|(edits, stream)| edits.cut(&stream));
                 return Ok(true);
             }
             if !self.made && self.sound_caps.is_some() {
@@ -206,6 +218,10 @@ impl Graph {
             return self.nothing(ended);
         };
         self.quiet = None;
+        if self.seen.is_none() {
+            self.cuts.0 =
+                self.edits.as_ref().zip(tap.stream()).and_then(|(edits, stream)| edits.cut(&stream));
+        }
         let caps = sample.caps().ok_or(EncodeError::Picture("a picture without a format".into()))?;
         let info = self.info(caps)?;
         let buffer = sample.buffer_owned().ok_or(EncodeError::Picture("an empty sample".into()))?;
@@ -218,7 +234,12 @@ impl Graph {
             .mul_div_floor(u64::from(rate(&info).1), u64::from(rate(&info).0))
             .map_or(40_000_000, gst::ClockTime::nseconds);
         self.next_time = time.saturating_add(i64::try_from(duration.unwrap_or(nominal)).unwrap_or(0));
-        Ok(Pulled::Item(RawPicture { info, time, duration, buffer }))
+        let Some(cut) = &self.cuts.0 else {
+            return Ok(Pulled::Item(RawPicture { info, time, duration, buffer }));
+        };
+        let shown = cut.picture(time, duration.unwrap_or(nominal));
+        let raw = shown.map(|(time, length)| RawPicture { info, time, duration: Some(length), buffer });
+        Ok(raw.map_or(Pulled::Later, Pulled::Item))
     }
 
     /// The next frame of sound and its running time in nanoseconds.
@@ -238,19 +259,39 @@ impl Graph {
             .buffer()
             .and_then(|buffer| buffer.map_readable().ok())
             .map(|map| Bytes::copy_from_slice(&map));
+        let time = time.and_then(|time| self.heard_at(time));
         // A frame without a time cannot be placed.
         let frame = time.zip(data).filter(|(_, data)| !data.is_empty());
         Ok(frame.map_or(Pulled::Later, Pulled::Item))
     }
 
+    /// When a frame of sound that stands at `time` in the data is heard.
+    fn heard_at(&self, time: i64) -> Option<i64> {
+        let Some(cut) = &self.cuts.1 else { return Some(time) };
+        let rate = self.audio_format().map_or(48_000, |format| i64::from(format.sample_rate));
+        let samples = |count: u32| i64::from(count) * 1_000_000_000 / rate.max(1);
+        // What is made anew comes later than it sounds.
+        let early = if self.made { samples(MADE_PRIMING) } else { 0 };
+        let frame = u64::try_from(samples(MADE_PRIMING)).unwrap_or(0);
+        Some(cut.sound(time.saturating_sub(early), frame)?.saturating_add(early))
+    }
+
     /// How long the film says it is.
     pub(super) fn length(&self) -> Option<media::Span> {
+        self.edits.as_ref().and_then(Edits::length).or_else(|| self.whole_length())
+    }
+
+    /// The same of all its data.
+    fn whole_length(&self) -> Option<media::Span> {
         let length = self.pipeline.query_duration::<gst::ClockTime>()?;
         Some(media::Span::from_nanos(length.nseconds()))
     }
 
     /// The same, where the container counts it and is not guessed at.
     pub(super) fn stated_length(&self) -> Option<media::Span> {
+        if let Some(edits) = &self.edits {
+            return edits.data_end();
+        }
         let counted = tracks::counted(&self.pipeline)?;
         // Matroska counts its length from nothing, and its times from the first one.
         let shift = self.video.as_ref().map_or(0, Tap::shift);
@@ -365,13 +406,25 @@ impl Graph {
         }
         let Some(message) = self.bus.pop_filtered(&[gst::MessageType::Error]) else { return Ok(()) };
         let gst::MessageView::Error(error) = message.view() else { return Ok(()) };
-        let why = error.error().to_string();
+        let why = told(&error.error().to_string(), error.debug().as_deref().unwrap_or_default());
         match self.seen {
             // It breaks off later than at the first picture.
             Some(_) => Err(self.broken(why)),
             None => Err(EncodeError::NoFilm { why }),
         }
     }
+}
+
+/// What an error says, or what stands behind it where that says nothing.
+fn told(error: &str, details: &str) -> String {
+    let after = |mark: &str| details.split(mark).nth(1)?.lines().next().map(str::trim);
+    if let Some(format) = after("Missing decoder: ").filter(|format| !format.is_empty()) {
+        return format!("there is no decoder for {format}");
+    }
+    if error.starts_with("Internal data stream error") && details.contains("SoupHTTPSrc") {
+        return "nothing could be fetched from there".into();
+    }
+    error.to_owned()
 }
 
 impl Drop for Graph {

@@ -2,6 +2,7 @@
 
 use crate::drive::signed_nanos;
 use gstreamer as gst;
+use gstreamer::prelude::*;
 use gstreamer_app::AppSink;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,6 +32,11 @@ impl Tap {
     pub(super) fn caps(&mut self, wait: Duration) -> Option<gst::Caps> {
         self.fill(1, wait);
         self.held.front()?.caps_owned()
+    }
+
+    /// The name of the stream, once something came.
+    pub(super) fn stream(&self) -> Option<String> {
+        Some(self.sink.static_pad("sink")?.stream_id()?.to_string())
     }
 
     /// The next sample and its running time in nanoseconds.

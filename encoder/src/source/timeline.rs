@@ -49,14 +49,17 @@ impl Timeline {
 
     /// The time of the next picture and how long it is displayed at most, in
     /// ticks. Times never stand still or run back: a picture that the film puts
-    /// before the last one, or nowhere, follows it at the nominal distance.
+    /// at the last one or before it follows a millisecond later, so that those
+    /// behind it keep their times.
     pub(crate) fn place(&mut self, nanos: i64, duration: Option<u64>) -> (u64, u64) {
         let since = u64::try_from(nanos.saturating_sub(self.origin)).unwrap_or(0);
         let mut ticks = self.snap(since);
         if let Some(last) = self.last
             && ticks <= last
         {
-            ticks = last + self.frame;
+            // Where pictures are denser than the even grid it does not hold.
+            let next = last + self.ticks(SNAP_NANOS).clamp(1, self.frame);
+            ticks = if self.ticks(since) > last { self.ticks(since) } else { next };
         }
         self.last = Some(ticks);
         let duration = duration.map_or(self.frame, |nanos| self.ticks(nanos)).max(1);
@@ -97,7 +100,15 @@ mod tests {
     fn uneven_times_stay_and_none_runs_back() {
         let mut line = Timeline::new((25, 1), 0);
         let mut at = |millis: i64| line.place(millis * 1_000_000, None).0;
-        assert_eq!([at(0), at(17), at(100), at(90), at(500)], [0, 204, 1_200, 1_680, 6_000]);
+        assert_eq!([at(0), at(17), at(100), at(90), at(500)], [0, 204, 1_200, 1_212, 6_000]);
+    }
+
+    #[test]
+    fn pictures_denser_than_the_nominal_rate_keep_their_times() {
+        let mut line = Timeline::new((25, 1), 0);
+        let placed: Vec<u64> = (0..1_000).map(|n| line.place(n * 1_000_000, None).0).collect();
+        assert_eq!(placed.get(..4), Some(&[0, 12, 24, 36][..]));
+        assert_eq!(placed.last(), Some(&(999 * 12)));
     }
 
     #[test]

@@ -22,10 +22,21 @@ pub(super) fn counted(pipeline: &gst::Pipeline) -> Option<&'static str> {
     demuxers(pipeline).find_map(|(name, _)| COUNTING.into_iter().find(|known| *known == name))
 }
 
+fn adaptive(demuxer: &gst::Element) -> bool {
+    let class = demuxer.factory().and_then(|factory| factory.metadata("klass").map(str::to_owned));
+    class.is_some_and(|class| class.contains("Adaptive"))
+}
+
 /// What is in the film and will not be in the title, for people.
 pub(super) fn left_out(pipeline: &gst::Pipeline) -> Vec<String> {
-    let names: Vec<String> = demuxers(pipeline)
-        .flat_map(|(_, element)| element.src_pads())
+    let mut found: Vec<gst::Element> = demuxers(pipeline).map(|(_, element)| element).collect();
+    // Behind one that follows a playlist each stream has a demuxer of its own.
+    if found.iter().any(adaptive) {
+        found.retain(adaptive);
+    }
+    let names: Vec<String> = found
+        .iter()
+        .flat_map(gst::prelude::ElementExtManual::src_pads)
         .map(|pad| pad.name().to_string())
         .collect();
     let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count();

@@ -54,7 +54,7 @@ fn a_rate_bench_of_one_step_is_refused() {
 fn the_speed_benches_run_on_a_small_film() {
     let folder = tempfile::tempdir().unwrap();
     let film = film(folder.path());
-    let options = encode::Options { presets: vec![Preset::Fast], repeats: 1, seconds: 1.0 };
+    let options = encode::Options { presets: vec![Preset::Fast], repeats: 1, seconds: 1.0, program: None };
     let report = encode::run(&film, &options, &mut |_| ()).unwrap();
     assert_eq!((report.pictures, report.presets.len()), (10, 1));
     assert!(report.x264.median > 0.0 && report.presets[0].ratio.median > 0.0);
