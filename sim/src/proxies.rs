@@ -8,13 +8,14 @@ mod client;
 mod model;
 mod session;
 
-pub use audience::{Audience, Watcher};
-pub use model::{Outcome, ProxyOutcome, run};
+pub use audience::{Audience, Viewing, Watcher};
+pub use model::{Outcome, ProxyOutcome, Waits, run};
 pub use session::Session;
 
 use media::{BitRate, ByteCount, Quality, Span};
 use protocol::proxy::BlockTable;
 use protocol::proxy::cooperation::{Beta, CooperationConfig, Transfer};
+use std::sync::Arc;
 
 /// Levels of quality of the paper's clients: what they ask for walks from 1 to 10.
 pub const LEVELS: u8 = 10;
@@ -149,6 +150,12 @@ pub struct Setting {
     pub beta: Beta,
     /// Blocks that a client has before it plays, asked for at level 1: 4.
     pub start_blocks: u32,
+    /// Who comes when.
+    pub viewing: Viewing,
+    /// Blocks and sizes of a real title instead of equal ones.
+    pub title: Option<Arc<BlockTable>>,
+    /// The most that a client has before it; none: anything (reconstructed).
+    pub buffer: Option<Span>,
     /// What a cache may weigh; none: anything.
     pub capacity: Option<ByteCount>,
     /// Origin to each proxy: rate and one-way delay; as many proxies as entries.
@@ -176,6 +183,9 @@ impl Setting {
             gap: Span::from_secs(3600),
             beta: Beta(600),
             start_blocks: 4,
+            viewing: Viewing::Drawn,
+            title: None,
+            buffer: None,
             capacity: None,
             origin: vec![link(2, 100), link(2, 150), link(2, 200)],
             peers: [link(5, 20), link(5, 30), link(5, 50)],

@@ -91,12 +91,18 @@ impl CacheTable {
         self.markers.retain(|(other, _)| *other != peer);
     }
 
-    /// Whether M(i) is not empty.
-    pub(super) fn is_marked(&self, block: u32) -> bool {
-        self.markers.iter().any(|(_, ranges)| {
+    /// M(i): who has marked a block.
+    pub(super) fn marked_by(&self, block: u32) -> impl Iterator<Item = PeerIndex> {
+        let has = move |ranges: &[BlockRange]| {
             let behind = ranges.partition_point(|range| range.first <= block);
             behind.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|range| range.contains(block))
-        })
+        };
+        self.markers.iter().filter(move |(_, ranges)| has(ranges)).map(|(peer, _)| *peer)
+    }
+
+    /// Whether M(i) is not empty.
+    pub(super) fn is_marked(&self, block: u32) -> bool {
+        self.marked_by(block).next().is_some()
     }
 
     /// Who has marked anything.

@@ -3,6 +3,7 @@
 
 use super::block_table::BlockTable;
 use super::cooperation::{Rank, Relay};
+use super::remote_table::ORIGIN;
 use media::{BitRate, Quality, Span};
 use std::cmp::Reverse;
 
@@ -88,10 +89,10 @@ impl Wish<'_> {
     }
 
     /// Of all that are in time with enough, the one with most, and of those the
-    /// soonest; if nobody is in time, the least that is accepted, from the
+    /// soonest, or the soonest of the peers; if nobody is in time, the least that is accepted, from the
     /// soonest. None if nobody has enough.
     pub(super) fn choose(&self, offers: &[Offer]) -> Option<Bid> {
-        let mut best: Option<((Quality, Reverse<Span>), Bid)> = None;
+        let mut best: Option<((Quality, bool, Reverse<Span>), Bid)> = None;
         for offer in offers.iter().filter(|offer| offer.quality >= self.acceptable) {
             let offered = self.offered(offer);
             if offered < self.acceptable {
@@ -99,11 +100,12 @@ impl Wish<'_> {
             }
             let asked = offered.min(self.useful.max(self.acceptable));
             let bid = self.bid(offer, asked, true);
-            let rank = match self.rank {
-                Rank::Offer => offered,
-                Rank::Useful => asked,
+            let (quality, spares) = match self.rank {
+                Rank::Offer => (offered, false),
+                Rank::Useful => (asked, false),
+                Rank::Peers => (asked, offer.place != ORIGIN),
             };
-            let rank = (rank, Reverse(bid.time));
+            let rank = (quality, spares, Reverse(bid.time));
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 best = Some((rank, bid));
             }

@@ -5,6 +5,16 @@ use super::{LEVELS, Setting};
 use crate::rng::Rng;
 use media::{Span, Time};
 
+/// Where an audience comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Viewing {
+    /// Exponential gaps and walks, by the seed: the paper's.
+    Drawn,
+    /// Who comes when to which proxy is given; everybody asks for the highest
+    /// level from the first block on, as real players do who are never refused.
+    Given(Vec<Vec<Time>>),
+}
+
 /// One client before it meets a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watcher {
@@ -24,8 +34,15 @@ pub struct Audience {
 
 impl Audience {
     /// The audience of a seed. The number of blocks, of clients, of proxies and the
-    /// mean gap are all that is read of the setting beside the seed.
+    /// mean gap are all that is read of the setting beside the seed, unless it is
+    /// given.
     pub fn of(setting: &Setting) -> Self {
+        if let Viewing::Given(proxies) = &setting.viewing {
+            let blocks = usize::try_from(setting.blocks).unwrap_or(0);
+            let watcher = |start: &Time| Watcher { start: *start, levels: vec![LEVELS; blocks] };
+            let proxies = proxies.iter().map(|starts| starts.iter().map(watcher).collect());
+            return Self { proxies: proxies.collect() };
+        }
         let proxies = (0..setting.origin.len()).map(|proxy| {
             let purpose = u64::try_from(proxy).unwrap_or(u64::MAX) << 32;
             let (mut gaps, mut start) = (Rng::stream(setting.seed, purpose), Time::ZERO);

@@ -16,15 +16,25 @@ pub(super) struct Client {
     started: Option<Time>,
     /// How long it has waited since.
     pub(super) waited: Span,
+    /// How long it was last said that it will wait for the next block.
+    pub(super) predicted: Option<Span>,
     /// Sum of received over requested, and blocks counted.
     pub(super) ratio: f64,
-    /// Sum of what was predicted to be waited for.
     pub(super) blocks: u32,
 }
 
 impl Client {
     pub(super) fn new(watcher: Watcher) -> Self {
-        Self { watcher, next: 0, asked: Time::ZERO, started: None, waited: Span::ZERO, ratio: 0.0, blocks: 0 }
+        Self {
+            watcher,
+            next: 0,
+            asked: Time::ZERO,
+            started: None,
+            waited: Span::ZERO,
+            predicted: None,
+            ratio: 0.0,
+            blocks: 0,
+        }
     }
 
     /// The level it asks for next.
@@ -46,15 +56,28 @@ impl Client {
         started + tau.saturating_mul(u64::from(self.next)) + self.waited
     }
 
-    /// The next block is here, all of it. The start is not a freeze.
-    pub(super) fn receive(&mut self, now: Time, tau: Span, start_blocks: u32, ratio: f64) {
+    /// The next block is here, all of it. The start is not a freeze. What was
+    /// predicted of its wait, and the wait.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        tau: Span,
+        start_blocks: u32,
+        ratio: f64,
+    ) -> Option<(Span, Span)> {
+        let (predicted, mut seen) = (self.predicted.take(), None);
         match self.started {
-            Some(started) => self.waited += now - self.due(started, tau),
+            Some(started) => {
+                let wait = now - self.due(started, tau);
+                seen = predicted.map(|predicted| (predicted, wait));
+                self.waited += wait;
+            }
             None if self.next + 1 >= start_blocks => self.started = Some(now),
             None => {}
         }
         self.ratio += ratio;
         self.blocks += 1;
         self.next += 1;
+        seen
     }
 }

@@ -39,6 +39,31 @@ pub struct ProxyOutcome {
     pub peak: ByteCount,
     /// What the machine counted.
     pub counts: Counts,
+    /// How what was predicted of waits came true.
+    pub waits: Waits,
+}
+
+/// Equation 5 against what happened: waits for blocks that were not held, of
+/// clients that play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How many.
+    pub seen: u64,
+    /// The longest of them.
+    pub longest: Span,
+    /// By how much one was longer than predicted, at most.
+    pub late: Span,
+    /// By how much one was shorter, at most.
+    pub early: Span,
+}
+
+impl Waits {
+    fn note(&mut self, predicted: Span, wait: Span) {
+        self.seen += 1;
+        self.longest = self.longest.max(wait);
+        self.late = self.late.max(wait.saturating_sub(predicted));
+        self.early = self.early.max(predicted.saturating_sub(wait));
+    }
 }
 
 enum Happens {
@@ -90,7 +115,8 @@ impl<'a> Model<'a> {
         let names: Vec<PeerId> =
             (1..=count).filter_map(|proxy| format!("proxy-{proxy}").parse().ok()).collect();
         let title: TitleName = "film".parse().ok()?;
-        let table = Arc::new(setting.ladder.table(setting.blocks, setting.tau));
+        let even = || Arc::new(setting.ladder.table(setting.blocks, setting.tau));
+        let table = setting.title.clone().unwrap_or_else(even);
         let proxy = |(at, watchers): (usize, Vec<super::Watcher>)| {
             let mut mind = Cooperation::new(setting.rules());
             mind.handle_input(Time::ZERO, Input::Title { title: title.clone(), blocks: Arc::clone(&table) });
@@ -198,15 +224,19 @@ impl<'a> Model<'a> {
     }
 
     fn receive(&mut self, now: Time, proxy: usize, client: usize, quality: Quality) {
-        let Setting { tau, start_blocks, ladder, client: (_, delay), .. } = *self.setting;
+        let Setting { tau, start_blocks, ladder, buffer, client: (_, delay), .. } = *self.setting;
         let Some(at) = self.proxies.get_mut(proxy) else { return };
         let Some(row) = at.clients.get_mut(client) else { return };
         let ratio = ladder.ratio(quality, row.level());
         at.outcome.least_ratio = at.outcome.least_ratio.min(ratio);
-        row.receive(now, tau, start_blocks, ratio);
+        if let Some((predicted, wait)) = row.receive(now, tau, start_blocks, ratio) {
+            at.outcome.waits.note(predicted, wait);
+        }
         if row.next < self.table.blocks() {
-            let buffered = row.buffered(now, tau);
-            self.queue.plan(now + delay, Happens::Asks { proxy, client, buffered });
+            let ahead = row.buffered(now, tau);
+            let pause = buffer.map_or(Span::ZERO, |buffer| (ahead + tau).saturating_sub(buffer)).min(ahead);
+            let buffered = ahead.saturating_sub(pause);
+            self.queue.plan(now + pause + delay, Happens::Asks { proxy, client, buffered });
         } else {
             self.tell(now, proxy, Input::Left { client: client_id(client) }, None);
         }
@@ -290,7 +320,14 @@ impl<'a> Model<'a> {
                 let later = now + self.setting.tau;
                 self.queue.plan(later, Happens::Asks { proxy: at, client, buffered: Span::ZERO });
             }
-            Output::Wait { .. } | Output::Keep { .. } | Output::Drop { .. } | Output::Event(_) => {}
+            Output::Wait { client, block, freeze, .. } => {
+                let client = usize::try_from(client.0).unwrap_or(usize::MAX);
+                let row = self.proxies.get_mut(at).and_then(|proxy| proxy.clients.get_mut(client));
+                if let Some(row) = row.filter(|row| row.next == block) {
+                    row.predicted = Some(freeze);
+                }
+            }
+            Output::Keep { .. } | Output::Drop { .. } | Output::Event(_) => {}
         }
     }
 

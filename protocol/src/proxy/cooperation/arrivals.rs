@@ -112,7 +112,10 @@ impl Cooperation {
         }
         if let Some(title) = self.titles.get_mut(place).and_then(Option::as_mut) {
             title.cache.set(&title.table, block, quality);
-            self.outputs.push_back(Output::Keep { title: name, block, quality });
+            self.outputs.push_back(Output::Keep { title: name.clone(), block, quality });
+        }
+        if self.config.cooperate && self.config.news {
+            self.tell_news(place, name, block, quality);
         }
     }
 

@@ -40,6 +40,9 @@ pub enum Rank {
     /// The same, but more than is asked for counts no more: of those that can
     /// deliver all that is wanted the soonest, which spares the origin.
     Useful,
+    /// The same, and of those that are in time with as much, a peer goes before the
+    /// origin, even if the origin were sooner.
+    Peers,
 }
 
 /// The settings of [`super::Cooperation`].
@@ -58,8 +61,12 @@ pub struct CooperationConfig {
     pub transfer: Transfer,
     /// Default `Requested`.
     pub floor: Floor,
-    /// Default `Useful`; `Offer` in the paper.
+    /// Default `Peers`; `Offer` in the paper.
     pub rank: Rank,
+    /// Whether a peer that has asked about a block is told when it is kept here.
+    /// Without it a peer knows what was held when it asked last, and asks again
+    /// only I - P blocks later. Default true; false in the paper.
+    pub news: bool,
     /// I, the inquiry window in blocks: what a query asks about from where each
     /// client is, and at the head of the title. At least 1. Default 20.
     pub inquiry: u32,
@@ -107,7 +114,8 @@ impl CooperationConfig {
             relay: Relay::CutThrough,
             transfer: Transfer::Delta,
             floor: Floor::Requested,
-            rank: Rank::Useful,
+            rank: Rank::Peers,
+            news: true,
             inquiry: 20,
             ahead: 10,
             margin: Span::from_millis(300),
@@ -130,6 +138,7 @@ impl CooperationConfig {
         Self {
             transfer: Transfer::Whole,
             rank: Rank::Offer,
+            news: false,
             margin: Span::from_secs(2),
             ..Self::production(capacity)
         }

@@ -4,7 +4,7 @@ use super::super::talk::{BlockRange, Query, Reply, runs};
 use super::super::window;
 use super::{ClientId, Cooperation, Event, Output, Server, Title};
 use crate::peer::PeerId;
-use media::{Quality, Span, Time};
+use media::{Quality, Span, Time, TitleName};
 
 impl Cooperation {
     /// A client is at `position`: the others are asked anew if its window has
@@ -83,6 +83,20 @@ impl Cooperation {
         }
         let reply = Reply { title: query.title, runs: told };
         self.outputs.push_back(Output::Reply { to: from, reply });
+    }
+
+    /// A block is kept: whoever marked it is told, without being asked again.
+    pub(super) fn tell_news(&mut self, place: usize, title: TitleName, block: u32, quality: Quality) {
+        let Some(cache) = self.titles.get(place).and_then(Option::as_ref).map(|title| &title.cache) else {
+            return;
+        };
+        let runs = runs(std::iter::once((block, quality)));
+        for peer in cache.marked_by(block) {
+            if let Some(Server::Peer(to)) = self.remote.row(peer).map(|row| row.id) {
+                let reply = Reply { title: title.clone(), runs: runs.clone() };
+                self.outputs.push_back(Output::Reply { to, reply });
+            }
+        }
     }
 
     /// A peer says what it holds of the blocks that it was asked about.
