@@ -22,6 +22,9 @@ pub const MAX_FORMER: usize = 2;
 
 /// The version spoken here; another one is refused at [`Message::Hello`].
 pub const PROTOCOL_VERSION: u16 = 3;
+/// A chunk of Base is of use so long after its time, since without it nothing can be
+/// shown at all: a request for one names its time and this.
+pub const BASE_GRACE: Span = Span::from_secs(10);
 /// The application protocol of the TLS handshake (RFC 7301).
 pub const ALPN: &[u8] = b"lamina/1";
 /// The longest framed message in bytes.

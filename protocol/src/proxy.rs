@@ -17,6 +17,8 @@ mod fills;
 mod filter;
 mod flows;
 mod hearing;
+mod hedging;
+mod insistence;
 mod io;
 mod lines;
 mod peers;
@@ -34,6 +36,7 @@ mod window;
 
 pub use block_table::BlockTable;
 pub use config::{ProxyConfig, Upstream};
+pub use insistence::Insistence;
 pub use io::{Event, FillFailure, Input, NotKept, Outcome, Output};
 pub use prefetch::SessionQueue;
 pub use talk::{BlockRange, MAX_ASKED_BLOCKS, MAX_RANGES, MAX_RUNS, QualityRun, Query, Reply};

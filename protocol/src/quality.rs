@@ -63,7 +63,7 @@ pub struct StepConfig {
     /// How many blocks in a row the next layer must come in time: 3.
     pub trial_blocks: u32,
     /// Hundredths of the next quality's rate that the link must be seen to
-    /// carry before a step up: 120.
+    /// carry before a step up: 107.
     pub headroom_percent: u64,
 }
 
@@ -76,7 +76,7 @@ impl Default for StepConfig {
             settle: Span::from_secs(60),
             trial: Span::from_secs(3),
             trial_blocks: 3,
-            headroom_percent: 120,
+            headroom_percent: 107,
         }
     }
 }

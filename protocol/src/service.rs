@@ -9,9 +9,11 @@
 //! left a question unanswered.
 
 mod doors;
+mod hedge;
 mod vigil;
 
 pub use doors::{Doors, Patience};
+pub use hedge::Hedge;
 pub use vigil::Vigil;
 
 use media::{Layer, Span, Time};

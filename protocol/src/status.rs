@@ -5,8 +5,9 @@ use crate::node::autonomy::Level;
 use crate::node::classes::Reason;
 use crate::peer::PeerId;
 use crate::proxy::cooperation::{ClientId, Counts, Server};
-use media::{BitRate, ByteCount, Layer, Quality, Span, TitleClass, TitleName};
+use media::{BitRate, ByteCount, Layer, Quality, Span, Time, TitleClass, TitleName};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// The most lines of one list in a status.
 pub const MAX_LINES: usize = 256;
@@ -157,6 +158,29 @@ pub struct EventLine {
     pub ago: Span,
     /// One object of JSON, at most [`MAX_EVENT_BYTES`].
     pub event: String,
+}
+
+/// The last events of a process, for its status.
+#[derive(Clone, Debug, Default)]
+pub struct LastEvents(VecDeque<(Time, String)>);
+
+impl LastEvents {
+    /// Notes one object of JSON; the oldest makes room, and what is too long is not kept.
+    pub fn note(&mut self, now: Time, event: String) {
+        if event.len() > MAX_EVENT_BYTES {
+            return;
+        }
+        if self.0.len() >= MAX_EVENTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, event));
+    }
+
+    /// All of them, oldest first.
+    pub fn lines(&self, now: Time) -> Vec<EventLine> {
+        let line = |(at, event): &(Time, String)| EventLine { ago: now - *at, event: event.clone() };
+        self.0.iter().map(line).collect()
+    }
 }
 
 impl NodeStatus {

@@ -16,7 +16,7 @@ use line::{TITLE, World};
 use media::{BitRate, Quality, Span, Time};
 use protocol::quality::Cause;
 
-/// The rates of silver and gold, and what a datagram's headers cost beside.
+/// The rates of silver and gold.
 const THRESHOLDS: [(Quality, u64); 2] = [(Quality::SILVER, 896_000), (Quality::GOLD, 1_696_000)];
 
 /// The most changes within any minute.
@@ -37,10 +37,9 @@ fn near_a_threshold_quality_changes_at_most_twice_a_minute_and_nothing_freezes()
             assert!(most_in_a_minute(&changes) <= 2, "{percent} % of {quality}: {:?}", world.changes);
             assert_eq!(world.frozen, Span::ZERO, "{percent} % of {quality}");
             assert!(world.changes.iter().all(|(_, _, cause)| matches!(cause, Cause::Rate | Cause::Headroom)));
-            // Silver where gold is in doubt. A player asks for enhancements a second
-            // ahead, so that a line must carry a block's in less than that.
-            let silver = world.seconds[1] + world.seconds[2];
-            assert!(quality < Quality::GOLD || percent < 90 || silver >= 250, "{:?}", world.seconds);
+            let reached: u32 = world.seconds[usize::from(quality.layers()) - 1..].iter().sum();
+            assert!(percent < 110 || reached >= 275, "{percent} % of {quality}: {:?}", world.seconds);
+            assert!(percent > 98 || reached <= 5, "{percent} % of {quality}: {:?}", world.seconds);
         }
     }
 }

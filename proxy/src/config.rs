@@ -1,8 +1,8 @@
 //! The settings of `lamina proxy`, from flags and a TOML file alike.
 
 use media::{ByteCount, Quality, Span};
-use protocol::proxy::Upstream;
 use protocol::proxy::cooperation::CooperationConfig;
+use protocol::proxy::{Insistence, Upstream};
 use protocol::{GuestLimits, NodeAddress, PeerId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
@@ -62,8 +62,13 @@ pub struct ProxyConfig {
     /// errors of the estimates (delta), in milliseconds. Default 300.
     pub margin_ms: u64,
     /// How much clients insist on what they ask for (beta): with 1 a block is fetched
-    /// whole or late, near 0 as much of it as comes in time. Default 0.6.
+    /// whole or late, near 0 as much of it as comes in time. It is 0 while a client's
+    /// service fails over. Default 0.6.
     pub beta: f64,
+    /// The same for a client whose quality is gold. Default 0.8.
+    pub beta_gold: f64,
+    /// What is added to either for a VIP, up to 1. Default 0.2.
+    pub beta_vip: f64,
     /// How many sessions there may be. Default 200.
     pub capacity: usize,
     /// How many requests of one session may be open. 1 to 64, default 64.
@@ -98,6 +103,8 @@ impl Default for ProxyConfig {
             ahead: 10,
             margin_ms: 300,
             beta: 0.6,
+            beta_gold: 0.8,
+            beta_vip: 0.2,
             capacity: guests.sessions,
             requests: guests.requests,
             keys: None,
@@ -135,7 +142,11 @@ impl ProxyConfig {
         protocol::proxy::ProxyConfig {
             guests,
             cooperation,
-            beta: thousandths(self.beta),
+            insistence: Insistence {
+                usual: thousandths(self.beta),
+                gold: thousandths(self.beta_gold),
+                vip: thousandths(self.beta_vip),
+            },
             upstream: self.upstream.iter().map(|flag| flag.0).collect(),
             peers: self.peers.clone(),
             top: Quality(self.max_layers.unwrap_or(u8::MAX)),

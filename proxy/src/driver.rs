@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::fill::fill;
 use crate::following::{self, Source};
 use crate::line::{Said, Word};
+use crate::news::News;
 use crate::nodes::{Dialled, Nodes};
 use crate::reading::{Read, read};
 use crate::shelf::{Find, Shelf};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep_until, timeout};
-use tracing::{debug, info, warn};
+use tracing::warn;
 use transport::{Connection, Happening, Host, Responder, SendError};
 
 /// Ends of tasks that wait to be heard.
@@ -84,6 +85,7 @@ pub(crate) struct Driver {
     partings: JoinSet<()>,
     drain: watch::Receiver<bool>,
     on_event: OnEvent,
+    news: News,
     born: Instant,
     drained: bool,
 }
@@ -118,6 +120,7 @@ impl Driver {
             partings: JoinSet::new(),
             drain,
             on_event,
+            news: News::default(),
             born: Instant::now(),
             drained: false,
         }
@@ -299,8 +302,12 @@ impl Driver {
         }
     }
 
+    fn now(&self) -> Time {
+        Time::ZERO + self.born.elapsed().into()
+    }
+
     fn input(&mut self, input: Input) {
-        let now = Time::ZERO + self.born.elapsed().into();
+        let now = self.now();
         self.machine.handle_input(now, input);
         loop {
             while let Some(output) = self.machine.poll_output() {
@@ -355,7 +362,8 @@ impl Driver {
             }
             Output::Discard { chunk } => self.shelf.discard(&chunk),
             Output::Remove { chunk } => self.shelf.remove(&chunk),
-            Output::TellStatus { link, status } => {
+            Output::TellStatus { link, mut status } => {
+                status.events = self.news.lines(self.now());
                 self.output(Output::Send { link, message: Message::ProxyStatus(status) });
             }
             Output::GiveUp { chunk } => {
@@ -383,8 +391,8 @@ impl Driver {
         }
     }
 
-    fn tell(&self, event: &Event) {
-        log(event);
+    fn tell(&mut self, event: &Event) {
+        self.news.note(self.now(), event);
         (self.on_event)(event);
     }
 
@@ -447,28 +455,5 @@ async fn wait_until(born: Instant, when: Option<Time>) {
     match when {
         Some(when) => sleep_until((born + Duration::from_nanos(when.as_nanos())).into()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Each event is one line; what happens for every chunk is for the curious.
-fn log(event: &Event) {
-    match event {
-        Event::Answered { .. } | Event::Filling { .. } | Event::Filled { .. } | Event::NotKept { .. } => {
-            debug!(?event);
-        }
-        Event::ServedBy { .. } | Event::BackupKnown { .. } | Event::Silent { .. } | Event::Stepped { .. } => {
-            info!(?event);
-        }
-        Event::Joined { .. }
-        | Event::TurnedAway { .. }
-        | Event::Left { .. }
-        | Event::Opened { .. }
-        | Event::SessionRefused { .. }
-        | Event::Closed { .. }
-        | Event::RequestRefused { .. }
-        | Event::FillFailed { .. }
-        | Event::Rejected { .. }
-        | Event::Draining { .. }
-        | Event::Drained { .. } => info!(?event),
     }
 }

@@ -13,6 +13,7 @@ mod driver;
 mod fill;
 mod following;
 mod line;
+mod news;
 mod nodes;
 mod reading;
 mod running;

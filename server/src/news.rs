@@ -4,13 +4,12 @@
 use media::Time;
 use protocol::node::Event;
 use protocol::node::autonomy::AutonomyEvent;
-use protocol::status::{EventLine, MAX_EVENT_BYTES, MAX_EVENTS};
-use std::collections::VecDeque;
+use protocol::status::{EventLine, LastEvents};
 use tracing::{debug, info};
 
 /// The last events.
 #[derive(Debug, Default)]
-pub(crate) struct News(VecDeque<(Time, String)>);
+pub(crate) struct News(LastEvents);
 
 impl News {
     /// Notes an event. What happens for every chunk, or for every agent, is for
@@ -20,20 +19,14 @@ impl News {
             return debug!(?event);
         }
         info!(?event);
-        let Ok(text) = serde_json::to_string(event) else { return };
-        if text.len() > MAX_EVENT_BYTES {
-            return;
+        if let Ok(text) = serde_json::to_string(event) {
+            self.0.note(now, text);
         }
-        if self.0.len() >= MAX_EVENTS {
-            self.0.pop_front();
-        }
-        self.0.push_back((now, text));
     }
 
     /// The last ones, oldest first.
     pub(crate) fn lines(&self, now: Time) -> Vec<EventLine> {
-        let line = |(at, event): &(Time, String)| EventLine { ago: now - *at, event: event.clone() };
-        self.0.iter().map(line).collect()
+        self.0.lines(now)
     }
 }
 
@@ -56,6 +49,7 @@ fn is_small(event: &Event) -> bool {
 mod tests {
     use super::*;
     use media::Span;
+    use protocol::status::MAX_EVENTS;
 
     #[test]
     fn the_last_events_are_kept_and_small_ones_do_not_drive_them_out() {

@@ -1,7 +1,7 @@
 //! A proxy's status for people: how much of what is asked for it holds, where the
 //! rest came from, its tables and its clients.
 
-use super::table::{heading, printable, share, short};
+use super::table::{events, heading, printable, share, short};
 use media::ByteCount;
 use protocol::proxy::cooperation::Server;
 use protocol::status::ProxyStatus;
@@ -45,7 +45,8 @@ fn write(text: &mut String, status: &ProxyStatus) -> std::fmt::Result {
         mind.hits, mind.pending, mind.misses, mind.late, mind.prefetches
     )?;
     writeln!(text, "sessions    {}", status.sessions)?;
-    tables(text, status)
+    tables(text, status)?;
+    events(text, &status.events)
 }
 
 fn tables(text: &mut String, status: &ProxyStatus) -> std::fmt::Result {
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
     use media::{BitRate, Quality, Span};
     use protocol::proxy::cooperation::{ClientId, Counts};
-    use protocol::status::{CachedLine, ClientLine, ProxyCounts, ServerLine};
+    use protocol::status::{CachedLine, ClientLine, EventLine, ProxyCounts, ServerLine};
 
     #[test]
     fn everything_a_proxy_says_is_shown() {
@@ -119,12 +120,16 @@ mod tests {
                 delay,
                 rate,
             }],
-            events: Vec::new(),
+            events: vec![EventLine { ago: delay, event: "{\"event\":\"silent\"}".to_owned() }],
         };
         let shown = of(&status);
-        for part in
-            ["proxy-1  proxy, up 1 min 1 s", "hits 75.00 % (3 of 4)", "offers 7 blocks", "for proxy-2"]
-        {
+        for part in [
+            "proxy-1  proxy, up 1 min 1 s",
+            "hits 75.00 % (3 of 4)",
+            "offers 7 blocks",
+            "for proxy-2",
+            "20 ms ago    {\"event\":\"silent\"}",
+        ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(shown.contains("12 of 60 blocks") && shown.contains("block 8, wants 3 layers, accepts 2"));

@@ -1,7 +1,7 @@
 //! A node's status for people: a few lines for each thing it says.
 
 use media::{ByteCount, Span};
-use protocol::status::{Admission, NodeStatus, Traffic};
+use protocol::status::{Admission, EventLine, NodeStatus, Traffic};
 use std::fmt::Write as _;
 
 /// The whole table, each line ended.
@@ -28,7 +28,7 @@ fn write(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     neighbours(text, status)?;
     placements(text, status)?;
     traffic(text, &status.traffic)?;
-    events(text, status)
+    events(text, &status.events)
 }
 
 fn admission(text: &mut String, admission: &Admission) -> std::fmt::Result {
@@ -106,8 +106,9 @@ fn traffic(text: &mut String, traffic: &Traffic) -> std::fmt::Result {
     )
 }
 
-fn events(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
-    for (n, line) in status.events.iter().enumerate() {
+/// The last events of a node or a proxy, oldest first.
+pub(super) fn events(text: &mut String, events: &[EventLine]) -> std::fmt::Result {
+    for (n, line) in events.iter().enumerate() {
         let ago = format!("{} ago", short(line.ago));
         writeln!(text, "{}{ago:<12} {}", heading("events", n), printable(&line.event))?;
     }

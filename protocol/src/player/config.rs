@@ -1,6 +1,8 @@
 //! Every number the player machine is run by.
 
+use crate::message::BASE_GRACE;
 use crate::quality::StepConfig;
+use crate::service::Hedge;
 use media::Span;
 
 /// What a viewer does of its own accord when a source fails it. With none of it
@@ -108,6 +110,13 @@ pub struct PlayerConfig {
     pub step: StepConfig,
 }
 
+impl PlayerConfig {
+    /// When a request is doubled.
+    pub(super) fn hedging(&self) -> Hedge {
+        Hedge { after: self.hedge_after, when_due: self.hedge_when_due }
+    }
+}
+
 impl Default for PlayerConfig {
     fn default() -> Self {
         Self {
@@ -137,7 +146,7 @@ impl Default for PlayerConfig {
             most_tries: 8,
             retry_after: Span::from_millis(200),
             retry_slowly: Span::from_secs(1),
-            base_grace: Span::from_secs(10),
+            base_grace: BASE_GRACE,
             give_up_after: Span::from_secs(30),
             seek_gap: Span::from_millis(100),
             trick_pictures: 8,

@@ -300,8 +300,7 @@ impl Sources {
     pub(crate) fn quiet_at(&self, id: SourceId, config: &PlayerConfig) -> Option<Time> {
         let source = self.known.get(&id)?;
         source.vigil.probed_since()?;
-        let patience = config.hedge_after.max(source.vigil.round_trip().saturating_mul(2));
-        Some(source.vigil.heard_at() + patience)
+        Some(config.hedging().quiet_at(source.vigil.heard_at(), source.vigil.round_trip()))
     }
 
     /// A request was opened at `id`, or one ended.

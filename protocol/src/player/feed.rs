@@ -5,7 +5,7 @@ use crate::player::Player;
 use crate::player::event::Event;
 use crate::player::io::{GiveUp, Output};
 use crate::quality::Cause;
-use media::{Layer, Quality, Span, Time};
+use media::{ByteCount, Layer, Quality, Span, Time};
 
 impl Player {
     /// Feeds every block that is due and for which there is room.
@@ -121,7 +121,31 @@ impl Player {
         }
         let shown = self.playback.as_ref().and_then(|p| p.shown).filter(|_| !starting);
         let most = shown.map_or(target, |shown| shown.max(target));
+        let held = if starting { self.kept_up(block, held) } else { held };
         held.min(most).min(self.stepper.wish()).max(Quality::BRONZE)
+    }
+
+    /// The best quality of a first block that the second one will have too: until it
+    /// is due the line brings the Base of the whole window, and then its layers.
+    fn kept_up(&self, block: u32, held: Quality) -> Quality {
+        let Some((session, rate)) = self.session.as_ref().zip(self.sources.total_rate()) else { return held };
+        let next = block.saturating_add(1);
+        if next > session.last() {
+            return held;
+        }
+        let length = |block: u32, layer: Layer| {
+            let here = self.buffer.holds(block, layer);
+            if here { ByteCount(0) } else { session.length(block, layer) }
+        };
+        let base =
+            self.window().into_iter().fold(ByteCount(0), |sum, block| sum + length(block, Layer::BASE));
+        let time = session.duration(block).saturating_sub(self.config.feed_margin);
+        let in_time = |quality: &Quality| {
+            let layers = Layer::first(quality.layers()).skip(1);
+            let bytes = layers.fold(base, |sum, layer| sum + length(next, layer));
+            rate.time_for(bytes) <= time
+        };
+        (1..=held.layers()).rev().map(Quality).find(in_time).unwrap_or(Quality::BRONZE)
     }
 
     /// A block goes without a layer that was wanted, and no source is to blame.

@@ -64,12 +64,12 @@ impl Player {
         for block in &window {
             self.fetch_base(now, *block);
         }
-        if !trick {
+        if let Some(last) = window.last().copied().filter(|_| !trick) {
             for block in &window {
                 // While nobody can be asked for Base nothing stands in its way.
                 let idle =
                     self.buffer.holds(*block, Layer::BASE) && self.sources.choose(Layer::BASE, &[]).is_none();
-                if !idle && !self.base_is_ahead_of(*block) {
+                if !idle && !self.base_is_ahead_of(*block, last) {
                     break;
                 }
                 self.fetch_enhancements(now, *block);
@@ -94,10 +94,11 @@ impl Player {
         }
     }
 
-    /// Base is held two blocks beyond `block`, or to the end.
-    fn base_is_ahead_of(&self, block: u32) -> bool {
-        let Some(session) = &self.session else { return false };
-        self.buffer.base_held_through(block, block.saturating_add(2).min(session.last()))
+    /// Base is held two blocks beyond `block`, or as far as any may be asked for: a
+    /// line that has nothing else to do carries enhancements meanwhile, whose time
+    /// comes sooner than that of the Base to come.
+    fn base_is_ahead_of(&self, block: u32, last: u32) -> bool {
+        self.buffer.base_held_through(block, block.saturating_add(2).min(last))
     }
 
     /// Whether the rate seen leaves room beside what is wanted. At the start
@@ -263,8 +264,8 @@ impl Player {
         if playback.starting || !withheld || !self.is_backed_up(request.layer) {
             return None;
         }
-        let near = session.start(request.block).saturating_sub(self.config.hedge_when_due);
-        Some((request.asked + self.config.hedge_after).max(playback.when(near)?))
+        let due = playback.when(session.start(request.block))?;
+        Some(self.config.hedging().overdue_at(request.asked, due))
     }
 
     fn deadline_is_near(&self, now: Time, block: u32) -> bool {

@@ -5,8 +5,8 @@
 
 use super::Proxy;
 use super::cooperation::{
-    Beta, ClientId, Cooperation, CooperationConfig, Fetch, FetchFailure, Input as MindInput,
-    Output as MindOutput, Server,
+    ClientId, Cooperation, CooperationConfig, Fetch, FetchFailure, Input as MindInput, Output as MindOutput,
+    Server,
 };
 use super::fills::{Choice, Next};
 use super::flows::Flows;
@@ -226,6 +226,7 @@ impl Proxy {
         quality: Quality,
         within: Span,
     ) -> Option<Quality> {
+        self.insist(now, id);
         let user = self.users.get(&id)?;
         let (starting, rate) = (!user.progress.started, user.filter.measured());
         let asking = client(id);
@@ -261,6 +262,10 @@ impl Proxy {
     /// The first bytes of a chunk are here.
     pub(super) fn begun(&mut self, now: Time, chunk: &ChunkId) {
         let Some(from) = self.fills.source(chunk) else { return };
+        self.fills.begun(chunk);
+        if let Some(node) = self.lines.find(from.address) {
+            self.lines.delivered(now, node);
+        }
         self.advisor.flows.begun(now, chunk, self.server_at(from.address));
         for fetch in self.advisor.plans.begun(chunk) {
             self.think(now, MindInput::Begun { fetch });
@@ -336,10 +341,13 @@ impl Proxy {
     /// A client begins to watch.
     pub(super) fn introduce(&mut self, now: Time, user: UserId, title: &TitleName) {
         let config = self.config.cooperation;
+        let Some(row) = self.users.get_mut(&user) else { return };
+        let beta = self.config.insistence.of(row.sla(), row.quality);
+        row.beta = Some(beta);
         let arrived = MindInput::Arrived {
             client: client(user),
             title: title.clone(),
-            beta: Beta(self.config.beta),
+            beta,
             delay: config.first_delay,
             rate: config.first_rate,
         };

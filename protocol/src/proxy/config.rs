@@ -1,10 +1,12 @@
 //! What a proxy is told when it starts.
 
 use super::cooperation::CooperationConfig;
+use super::insistence::Insistence;
 use crate::guests::GuestLimits;
 use crate::message::NodeAddress;
 use crate::peer::PeerId;
 use crate::quality::StepConfig;
+use crate::service::Hedge;
 use media::{Quality, Span};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -88,10 +90,10 @@ pub struct ProxyConfig {
     pub enhancement_patience: Span,
     /// How proxies cooperate, and what is kept.
     pub cooperation: CooperationConfig,
-    /// How much clients insist on what they ask for, in thousandths: with 1000 a
-    /// block is fetched whole or late, near 0 as much of it as comes in time (beta of
-    /// Wakamiya et al.). Default 600.
-    pub beta: u16,
+    /// How much clients insist on what they ask for, by class.
+    pub insistence: Insistence,
+    /// When a VIP's chunk of Base is asked of the standby too.
+    pub hedge: Hedge,
     /// When a client's quality steps down and up.
     pub step: StepConfig,
 }
@@ -125,7 +127,8 @@ impl Default for ProxyConfig {
             base_patience: Span::from_secs(10),
             enhancement_patience: Span::from_secs(1),
             cooperation: CooperationConfig::production(media::ByteCount(256 * 1024 * 1024)),
-            beta: 600,
+            insistence: Insistence::default(),
+            hedge: Hedge::default(),
             step: StepConfig::default(),
         }
     }

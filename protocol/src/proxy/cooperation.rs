@@ -141,6 +141,11 @@ impl Cooperation {
                     row.measure(delay, rate, smoothing);
                 }
             }
+            Input::Insists { client, beta } => {
+                if let Some(row) = self.home_mut(client).and_then(|title| title.clients.get_mut(client)) {
+                    row.beta = beta;
+                }
+            }
             Input::Left { client } => self.left(client),
             Input::Asked { client, block, quality, buffered, starting } => {
                 let buffered = if starting { self.config.start_buffer } else { buffered };

@@ -39,6 +39,7 @@ impl Proxy {
             self.tend_lines(now);
             self.look_at_origin(now);
             self.retry_parked(now);
+            self.hedge(now);
             if !self.changed {
                 break;
             }
@@ -68,8 +69,10 @@ impl Proxy {
         };
         let lines = self.lines.poll_timeout(&self.config, |node| self.is_needed(node));
         let parked = self.fills.parked().next().map(|_| now + self.config.ask_again);
+        let hedge = self.hedge_timeout(now);
         // What could not be done by now waits for an input.
-        self.users.values().filter_map(of_user).chain(lines.filter(|when| *when > now)).chain(parked).min()
+        let others = [lines.filter(|when| *when > now), parked, hedge].into_iter().flatten();
+        self.users.values().filter_map(of_user).chain(others).min()
     }
 
     fn is_needed(&self, node: NodeId) -> bool {

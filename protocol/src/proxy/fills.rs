@@ -5,6 +5,7 @@
 use super::config::{ProxyConfig, Upstream};
 use super::io::FillFailure;
 use crate::message::Refusal;
+use crate::node::autonomy::UserId;
 use media::{ChunkId, Layer, Span, Time};
 use std::collections::BTreeMap;
 
@@ -28,6 +29,26 @@ struct Fill {
     since: Time,
     /// Whether a client waits for it, or waited.
     wanted: bool,
+    /// When its source was asked.
+    asked: Time,
+    /// Whether anything of it came from there.
+    begun: bool,
+    /// A VIP that waits for it, and when its picture is due; none once it was doubled.
+    urgent: Option<(UserId, Time)>,
+}
+
+/// A chunk for which a VIP waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Urgent<'a> {
+    pub(super) chunk: &'a ChunkId,
+    pub(super) from: Upstream,
+    /// When its source was asked.
+    pub(super) asked: Time,
+    /// Whether anything came.
+    pub(super) begun: bool,
+    pub(super) user: UserId,
+    /// When its picture is due.
+    pub(super) due: Time,
 }
 
 /// How a fetch goes on.
@@ -78,7 +99,10 @@ impl Fills {
         }
         self.bytes = bytes;
         let tried = from.into_iter().collect();
-        self.under_way.insert(chunk.clone(), Fill { length, from, tried, since: now, wanted: false });
+        self.under_way.insert(
+            chunk.clone(),
+            Fill { length, from, tried, since: now, wanted: false, asked: now, begun: false, urgent: None },
+        );
         Ok(from.map_or(Next::Parked, Next::From))
     }
 
@@ -155,6 +179,7 @@ impl Fills {
                         None => tried.clear(),
                     }
                     (fill.from, fill.tried) = (from, tried);
+                    (fill.asked, fill.begun) = (now, false);
                 }
             }
         }
@@ -174,6 +199,7 @@ impl Fills {
         match from {
             Some(from) => {
                 (fill.from, fill.tried) = (Some(from), vec![from]);
+                (fill.asked, fill.begun) = (now, false);
                 Next::From(from)
             }
             None if choice.hope && now < fill.since + patience(chunk, config) => Next::Parked,
@@ -181,6 +207,44 @@ impl Fills {
                 self.done(chunk);
                 Next::GiveUp
             }
+        }
+    }
+
+    /// The first bytes of a chunk are here.
+    pub(super) fn begun(&mut self, chunk: &ChunkId) {
+        if let Some(fill) = self.under_way.get_mut(chunk) {
+            fill.begun = true;
+        }
+    }
+
+    /// A VIP waits for a chunk whose picture is due then; whether that is news.
+    pub(super) fn make_urgent(&mut self, chunk: &ChunkId, user: UserId, due: Time) -> bool {
+        let Some(fill) = self.under_way.get_mut(chunk).filter(|fill| fill.urgent.is_none()) else {
+            return false;
+        };
+        fill.urgent = Some((user, due));
+        true
+    }
+
+    /// Chunks for which a VIP waits, and which were not doubled yet.
+    pub(super) fn urgent(&self) -> impl Iterator<Item = Urgent<'_>> {
+        self.under_way.iter().filter_map(|(chunk, fill)| {
+            let ((user, due), from) = fill.urgent.zip(fill.from)?;
+            Some(Urgent { chunk, from, asked: fill.asked, begun: fill.begun, user, due })
+        })
+    }
+
+    /// Whether anything else is coming from a source.
+    pub(super) fn is_coming_from(&self, source: Upstream) -> bool {
+        self.under_way.values().any(|fill| fill.begun && fill.from == Some(source))
+    }
+
+    /// A chunk is asked of this source instead, once.
+    pub(super) fn hand_over(&mut self, now: Time, chunk: &ChunkId, to: Upstream) {
+        if let Some(fill) = self.under_way.get_mut(chunk) {
+            fill.from = Some(to);
+            fill.tried.push(to);
+            (fill.asked, fill.begun, fill.urgent) = (now, false, None);
         }
     }
 

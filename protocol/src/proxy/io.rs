@@ -315,6 +315,8 @@ pub enum Event {
     Filled { chunk: ChunkId },
     /// A source did not deliver a chunk.
     FillFailed { chunk: ChunkId, from: Upstream, why: FillFailure },
+    /// A VIP's chunk was late at its source: its standby is asked.
+    Hedged { chunk: ChunkId, from: Upstream, to: Upstream },
     /// A client's Base node, from here on.
     ServedBy { user: UserId, node: Upstream, epoch: u64 },
     /// Who takes over if it dies.

@@ -4,7 +4,7 @@
 use super::config::{ProxyConfig, Upstream};
 use crate::message::NodeAddress;
 use crate::peer::PeerId;
-use crate::service::Vigil;
+use crate::service::{Hedge, Vigil};
 use media::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,6 +33,8 @@ struct Node {
     failed: bool,
     vigil: Vigil,
     redial_at: Time,
+    /// When a piece of film last came from it.
+    delivered: Time,
 }
 
 /// What is to be done about a node.
@@ -77,6 +79,7 @@ impl Lines {
             failed: false,
             vigil: Vigil::new(now, 0),
             redial_at: now,
+            delivered: now,
         };
         self.nodes.insert(id, node);
         Some(id)
@@ -167,6 +170,25 @@ impl Lines {
     /// When it was last heard.
     pub(super) fn heard_at(&self, id: NodeId) -> Time {
         self.nodes.get(&id).map_or(Time::ZERO, |node| node.vigil.heard_at())
+    }
+
+    /// A piece of film came from it.
+    pub(super) fn delivered(&mut self, now: Time, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.delivered = now;
+        }
+    }
+
+    /// Whether no piece of film came from it since then.
+    pub(super) fn withholds_since(&self, id: NodeId, since: Time) -> bool {
+        self.nodes.get(&id).is_none_or(|node| node.delivered <= since)
+    }
+
+    /// When a node that leaves a question unanswered is quiet.
+    pub(super) fn quiet_at(&self, id: NodeId, hedge: &Hedge) -> Option<Time> {
+        let node = self.nodes.get(&id)?;
+        node.vigil.probed_since()?;
+        Some(hedge.quiet_at(node.vigil.heard_at(), node.vigil.round_trip()))
     }
 
     /// The round trip.

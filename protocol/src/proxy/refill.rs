@@ -73,6 +73,7 @@ impl Proxy {
         }
         if let Some(node) = from.and_then(|from| self.lines.find(from.address)) {
             self.note_serving(now, chunk, node, true);
+            self.lines.delivered(now, node);
         }
         for user in self.users.values_mut() {
             user.filter.ready(now, chunk);

@@ -7,8 +7,8 @@ use super::users::User;
 use super::{Drain, Proxy};
 use crate::guests::{LinkId, StreamId};
 use crate::message::{
-    LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Refusal, Role, SessionId, StreamRequest,
-    Visit,
+    BASE_GRACE, ChunkRequest, LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Refusal, Role,
+    SessionId, StreamRequest, Visit,
 };
 use crate::node::autonomy::UserId;
 use media::{ChunkId, Layer, Quality, Span, Time, TitleName};
@@ -260,7 +260,7 @@ impl Proxy {
         shape.check(&chunk.id)?;
         self.guests.ask(link, stream, request)?;
         let asker = self.users.iter_mut().find(|(_, user)| of(user));
-        let within = Span::from_millis(chunk.deadline_ms.into());
+        let within = due_in(chunk);
         let (asker, ruling) = match asker {
             // Who copies has no line that is looked after.
             None => (None, Ruling::Given),
@@ -322,6 +322,7 @@ impl Proxy {
             self.start_fill(now, chunk, length, asker)?;
         }
         self.fills.want(chunk);
+        self.make_urgent(chunk, asker, now + within);
         Ok(())
     }
 
@@ -383,4 +384,11 @@ impl Proxy {
             }
         }
     }
+}
+
+/// In how long a chunk's picture is shown, as far as its request tells.
+fn due_in(chunk: &ChunkRequest) -> Span {
+    let of_use = Span::from_millis(chunk.deadline_ms.into());
+    let grace = if chunk.id.layer == Layer::BASE { BASE_GRACE } else { Span::ZERO };
+    of_use.saturating_sub(grace)
 }

@@ -6,6 +6,7 @@
 )]
 
 mod errand;
+mod mind;
 mod rig;
 
 use super::*;

@@ -1,11 +1,12 @@
 //! The clients as users of the network: what each asked for, who serves it
 //! upstream, and where the proxy has a seat for it.
 
+use super::cooperation::Beta;
 use super::filter::Filter;
 use super::lines::NodeId;
 use crate::guests::LinkId;
 use crate::message::{Open, Progress, Refusal, SessionId};
-use crate::node::autonomy::UserId;
+use crate::node::autonomy::{Sla, UserId};
 use crate::service::{Doors, Standing};
 use crate::token::SignedToken;
 use media::{Layer, Quality, Span, Time, TitleName};
@@ -50,6 +51,8 @@ pub(super) struct User {
     pub(super) refusal: Option<Refusal>,
     /// What it gets of what it asks for.
     pub(super) filter: Filter,
+    /// How much it insists on that, as the mind was told last.
+    pub(super) beta: Option<Beta>,
 }
 
 /// An announcement of a user at a node.
@@ -122,7 +125,20 @@ impl User {
             search: None,
             refusal: None,
             filter,
+            beta: None,
         }
+    }
+
+    /// The class that it was promised; the nodes that serve it check the promise.
+    pub(super) fn sla(&self) -> Sla {
+        self.token.as_ref().map_or(Sla::Normal, |token| token.promise.sla)
+    }
+
+    /// The standby that keeps a slot ready for it and may be asked before it takes
+    /// over, if it is known there.
+    pub(super) fn hot_standby(&self) -> Option<NodeId> {
+        let backup = self.standing.backup().filter(|_| self.sla() == Sla::Vip)?;
+        matches!(self.seats.get(&backup), Some(Seat::Held { stands_by: None, .. })).then_some(backup)
     }
 
     /// The request by which it is announced upstream.

@@ -138,6 +138,14 @@ pub enum Input {
         /// What its link carries.
         rate: BitRate,
     },
+    /// A client insists more or less from now on: its service fails over, or does not
+    /// any more.
+    Insists {
+        /// Which.
+        client: ClientId,
+        /// How much.
+        beta: Beta,
+    },
     /// Delay and rate of a client as measured now; each new value counts 1/8.
     ClientMeasured {
         /// Which.

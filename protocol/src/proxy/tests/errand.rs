@@ -24,6 +24,12 @@ fn backed_up() -> Rig {
     rig
 }
 
+pub(super) fn vip() -> crate::SignedToken {
+    let viewer = "anna".parse().unwrap();
+    let promise = crate::Promise { viewer, sla: Sla::Vip, top: Quality::GOLD, until: u64::MAX };
+    crate::SignedToken { promise, signature: vec![1, 2, 3] }
+}
+
 fn refused(rig: &mut Rig, link: u64) -> Vec<Message> {
     let outputs = rig.run(Span::from_secs(4));
     Rig::heard(&outputs, link)
@@ -32,13 +38,7 @@ fn refused(rig: &mut Rig, link: u64) -> Vec<Message> {
 #[test]
 fn a_client_is_a_user_of_the_network_with_its_own_number_token_and_quality() {
     let mut rig = Rig::new(ProxyConfig { top: Quality::SILVER, ..ProxyConfig::default() });
-    let promise = crate::Promise {
-        viewer: "anna".parse().unwrap(),
-        sla: Sla::Vip,
-        top: Quality::GOLD,
-        until: u64::MAX,
-    };
-    let token = crate::SignedToken { promise, signature: vec![1, 2, 3] };
+    let token = vip();
     let progress =
         Progress { position: Span::from_secs(9), buffer: Span::from_secs(4), ..Progress::default() };
     let open = Open::new(7, film(), Quality::GOLD, ANNA, Visit::Seek(progress));
@@ -243,4 +243,56 @@ fn clients_are_told_of_other_proxies_first_and_then_of_nodes() {
     let heard = Rig::heard(&answers, BRONZE);
     let [Message::Opened(opened)] = &heard[..] else { panic!("{heard:?}") };
     assert_eq!(opened.doors, [other, at(base_1()), at(base_2())]);
+}
+
+/// The same client with a VIP's token, or without.
+fn backed_up_as(sla: Sla) -> Rig {
+    let mut rig = Rig::new(ProxyConfig::default());
+    rig.fake(base_1()).others.clear();
+    rig.fake(base_1()).backup = Some(base_2());
+    rig.fake(base_2()).knows.insert(ANNA);
+    let open = Open::new(7, film(), Quality::GOLD, ANNA, Visit::Seek(Progress::default()));
+    let token = (sla == Sla::Vip).then(vip);
+    rig.input(Input::Heard { link: LinkId(GOLD), message: Message::Open(Open { token, ..open }) });
+    rig.learn();
+    rig
+}
+
+#[test]
+fn a_vips_chunk_that_its_node_withholds_is_asked_of_the_standby_a_second_before_its_time() {
+    let cold = chunk(0, Layer::BASE);
+    let mut rig = backed_up_as(Sla::Vip);
+    assert_eq!(rig.ask(GOLD, &cold), Ok(vec![fill(&cold, base_1())]));
+    // The node answers every question, and sends nothing.
+    assert_eq!(rig.run(Span::from_millis(2_990)), []);
+    assert_eq!(rig.run(Span::from_millis(20)), [fill(&cold, base_2())]);
+    let hedged = Event::Hedged { chunk: cold.clone(), from: base_1(), to: base_2() };
+    assert!(rig.events.contains(&hedged));
+    assert_eq!(rig.failed(&cold, base_1(), FillFailure::Silent), [], "that try is over");
+    assert_eq!(rig.run(Span::from_secs(1)), [], "once is enough");
+    rig.filled(&cold);
+    // Who served before still does.
+    let next = chunk(1, Layer::BASE);
+    assert_eq!(rig.ask(GOLD, &next), Ok(vec![fill(&next, base_1())]));
+    // What has begun to come is on its way.
+    rig.input(Input::Begun { chunk: next });
+    assert_eq!(rig.run(Span::from_secs(5)), []);
+    // A normal viewer's standby keeps no slot ready.
+    let mut rig = backed_up_as(Sla::Normal);
+    rig.ask(GOLD, &cold).unwrap();
+    assert_eq!(rig.run(Span::from_secs(5)), []);
+}
+
+#[test]
+fn a_vips_chunk_is_asked_of_the_standby_while_the_verdict_is_out() {
+    let cold = chunk(0, Layer::BASE);
+    for (sla, expected) in [(Sla::Vip, vec![fill(&cold, base_2())]), (Sla::Normal, vec![])] {
+        let mut rig = backed_up_as(sla);
+        rig.ask(GOLD, &cold).unwrap();
+        rig.fake(base_1()).dead = true;
+        assert_eq!(rig.run(Span::from_millis(190)), []);
+        // Two hundred milliseconds without a word, half of what a verdict takes.
+        assert_eq!(rig.run(Span::from_millis(120)), expected, "{sla:?}");
+        assert!(!rig.events.contains(&Event::Silent { node: base_1() }));
+    }
 }

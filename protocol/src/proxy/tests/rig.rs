@@ -70,6 +70,8 @@ pub(super) struct Fake {
     pub(super) backup: Option<Upstream>,
     /// Others that it names for Base.
     pub(super) others: Vec<Upstream>,
+    /// Another proxy that holds every block it is asked about at this quality.
+    pub(super) holds: Quality,
     connected: bool,
 }
 
@@ -89,14 +91,20 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new(mut config: ProxyConfig) -> Self {
+        // Most stories are of sessions and fetches: the mind knows no title, and what it
+        // does not provide is fetched when it is asked for.
+        config.cooperation.max_titles = 0;
+        Self::thinking(config)
+    }
+
+    /// The same with its mind about it.
+    pub(super) fn thinking(mut config: ProxyConfig) -> Self {
         if config.upstream.is_empty() {
             config.upstream = vec![base_1()];
         }
-        // These stories are of sessions and fetches: the mind knows no title, and what
-        // it does not provide is fetched when it is asked for.
-        config.cooperation.max_titles = 0;
+        let mut nodes: BTreeMap<SocketAddr, Fake> =
+            config.peers.iter().map(|peer| (peer.address, Fake::default())).collect();
         let proxy = Proxy::new(Time::ZERO, peer("proxy-1"), config, 0);
-        let mut nodes: BTreeMap<SocketAddr, Fake> = BTreeMap::new();
         for port in 1..=4 {
             nodes.insert(([127, 0, 0, 1], port).into(), Fake::default());
         }
@@ -170,6 +178,11 @@ impl Rig {
         let node = self.nodes.get_mut(&to.address).filter(|node| !node.dead)?;
         match message {
             Message::Probe(number) => Some(Message::Alive(number)),
+            Message::Query(query) if node.holds > Quality::NONE => {
+                let run = |blocks: &BlockRange| QualityRun { blocks: *blocks, quality: node.holds };
+                let runs = query.ranges.iter().map(run).collect();
+                Some(Message::Reply(Reply { title: query.title, runs }))
+            }
             Message::Open(open) => {
                 let request = open.request;
                 match open.visit {
@@ -236,7 +249,9 @@ impl Rig {
     pub(super) fn ask(&mut self, link: u64, id: &ChunkId) -> Result<Vec<Output>, Refusal> {
         self.streams += 1;
         let stream = StreamId(self.streams);
-        let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms: 4_000 });
+        // Its picture is due in four seconds; Base is of use for longer.
+        let deadline_ms = if id.layer == Layer::BASE { 14_000 } else { 4_000 };
+        let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms });
         let held = self.held.contains(id);
         let mut outputs = self.input(Input::Asked { link: LinkId(link), stream, request, held, length: 100 });
         let answer = outputs.iter().position(|output| {
