@@ -21,7 +21,7 @@ use std::str::FromStr;
 pub const MAX_FORMER: usize = 2;
 
 /// The version spoken here; another one is refused at [`Message::Hello`].
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 /// The application protocol of the TLS handshake (RFC 7301).
 pub const ALPN: &[u8] = b"lamina/1";
 /// The longest framed message in bytes.
