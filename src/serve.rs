@@ -68,6 +68,16 @@ pub(crate) struct Args {
     /// Bytes of titles that are stored at most [default: 100 GB]
     #[arg(long, value_name = "BYTES")]
     storage: Option<u64>,
+    /// Base: bytes of titles fetched from the origin while they are watched
+    /// [default: 0, none]
+    #[arg(long, value_name = "BYTES")]
+    store_limit: Option<u64>,
+    /// Where they are fetched [default: an origin of the network]
+    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
+    archive: Option<DoorName>,
+    /// Bits a second that fetching them may take [default: no bound]
+    #[arg(long, value_name = "BITS")]
+    origin_rate: Option<u64>,
     /// The folder of keys [default: `$XDG_DATA_HOME/lamina/keys`]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
@@ -115,6 +125,9 @@ fn settings(args: Args) -> anyhow::Result<ServeConfig> {
     }
     set(&mut config.publish, args.publish.map(Some));
     set(&mut config.storage, args.storage);
+    set(&mut config.store_limit, args.store_limit);
+    set(&mut config.archive, args.archive.map(Some));
+    set(&mut config.origin_rate, args.origin_rate);
     set(&mut config.keys, args.keys.map(Some));
     if !args.join.is_empty() {
         config.join = args.join;

@@ -8,13 +8,15 @@
 
 mod copy;
 mod folder;
+mod gather;
 mod receive;
 mod writer;
 
 pub use copy::copy_layers;
 pub use folder::TitleFolder;
+pub use gather::{Gathered, TitleGatherer};
 pub use receive::{LayerReceiver, remove_layer};
-pub use writer::TitleWriter;
+pub use writer::{TitleWriter, remove_title};
 
 use crate::chunk::ChunkId;
 use crate::container::ContainerError;

@@ -6,6 +6,7 @@
 //! who stands behind whom is settled by [`autonomy`]; this machine gives it its
 //! neighbours and its viewers, and says what it wants said.
 
+mod archive;
 pub mod autonomy;
 mod book;
 pub mod classes;
@@ -31,6 +32,7 @@ pub use shelf::Held;
 use crate::guests::{Guests, LinkId, StreamId};
 use crate::message::{Hello, Message, PROTOCOL_VERSION, Refusal, Role, StreamRequest};
 use crate::peer::PeerId;
+use archive::Archive;
 use autonomy::{Autonomy, AutonomyConfig};
 use book::Book;
 use copies::Fetching;
@@ -55,6 +57,7 @@ pub struct Node {
     book: Book,
     mesh: Mesh,
     autonomy: Autonomy,
+    archive: Archive,
     /// Layers that are being copied, until the shelf shows them.
     fetching: BTreeMap<(TitleName, Layer), Fetching>,
     /// Layers that are being deleted, until the shelf shows it.
@@ -90,6 +93,7 @@ impl Node {
             book: Book::new(id, config.autonomy.max_nodes),
             mesh: Mesh::new(config.redial),
             autonomy: Autonomy::new(now, id, config.level, rules, seed),
+            archive: Archive::default(),
             fetching: BTreeMap::new(),
             leaving: BTreeSet::new(),
             withdrawn: config.withdrawn.iter().cloned().collect(),
@@ -113,6 +117,8 @@ impl Node {
             Input::Asked { link, stream, request } => self.ask(now, link, stream, request),
             Input::Answered { stream, outcome } => self.answered(stream, outcome),
             Input::Damaged { title, layer, version } => self.damaged(now, title, layer, version),
+            Input::Looked { title, found } => self.looked(now, &title, *found),
+            Input::Downloaded { title, whole } => self.downloaded(now, title, whole),
             Input::Drain => self.start_to_drain(now),
             Input::Timeout => {}
         }

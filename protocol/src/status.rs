@@ -92,6 +92,29 @@ pub struct Admission {
     pub link_rate: Option<BitRate>,
     /// How often a class was refused for a reason, if it was.
     pub refused: Vec<RefusedLine>,
+    /// What copies from the origin's archive take of the link to it.
+    pub to_origin: BitRate,
+    /// What they may take; none: no bound.
+    pub origin_rate: Option<BitRate>,
+    /// What the store of such titles holds, and may hold.
+    pub store: (ByteCount, ByteCount),
+    /// The titles in it, at most [`MAX_LINES`].
+    pub stored: Vec<StoredLine>,
+}
+
+/// A title that was not placed here and was fetched from the origin's archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLine {
+    /// The title.
+    pub title: TitleName,
+    /// Its class: the least important leaves first.
+    pub class: TitleClass,
+    /// What it takes, all layers.
+    pub size: ByteCount,
+    /// Viewings that go on.
+    pub viewings: u64,
+    /// Whether it is here as a whole.
+    pub whole: bool,
 }
 
 /// A class of titles.
@@ -149,6 +172,8 @@ pub struct Traffic {
     pub signals: u64,
     /// Agents and all other messages between nodes.
     pub agents: u64,
+    /// What came from the origin's archive, in chunks.
+    pub archive: u64,
 }
 
 /// Something that happened.
@@ -186,9 +211,10 @@ impl LastEvents {
 impl NodeStatus {
     /// Whether every list is within its bound.
     pub fn is_bounded(&self) -> bool {
-        let lists = [self.titles.len(), self.neighbours.len(), self.dead.len(), self.placements.len()];
+        let network = [self.neighbours.len(), self.dead.len(), self.placements.len()];
+        let lists = network.into_iter().chain([self.titles.len(), self.admission.stored.len()]);
         let most = media::layer::MAX_LAYERS;
-        lists.iter().all(|length| *length <= MAX_LINES)
+        lists.into_iter().all(|length| length <= MAX_LINES)
             && self.titles.iter().all(|line| line.layers.len() <= most)
             && self.placements.iter().all(|line| line.layers.len() <= most)
             && self.admission.classes.len() <= TitleClass::ALL.len()

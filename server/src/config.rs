@@ -2,6 +2,7 @@
 
 use media::{BitRate, ByClass, ByteCount, Layer, Span, TitleClass};
 use protocol::node::autonomy::AutonomyConfig;
+use protocol::node::classes::Hold;
 use protocol::node::{Door, NodeConfig};
 use protocol::{GuestLimits, Level, NodeAddress, PeerId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -69,6 +70,23 @@ pub struct ServeConfig {
     pub new_may_displace_backups: bool,
     /// Bytes of titles that the node stores at most. Default 100 GB.
     pub storage: u64,
+    /// Bytes of titles that a Base node fetches from the origin's archive while
+    /// they are watched and were not placed there, and keeps; the least important
+    /// class leaves first. Default 0: it fetches none.
+    pub store_limit: u64,
+    /// The origin whose archive that is, as `NAME@ADDRESS:PORT` or `ADDRESS:PORT`;
+    /// none named means one that is heard of in the network.
+    pub archive: Option<DoorName>,
+    /// Bits a second that what is fetched may take of the link to the archive.
+    /// Default 0: no bound.
+    pub origin_rate: u64,
+    /// For how long a title takes its mean rate of that link: `download` until it
+    /// is here, `session` as long as the viewing lasts for which it is fetched.
+    /// Default `download`.
+    pub origin_hold: Hold,
+    /// Whether what is fetched is watched only once it is whole: for short titles,
+    /// since a player waits for 30 s. Default no.
+    pub archive_first: bool,
     /// How many requests of one session may be open. 1 to 64, default 64.
     pub requests: usize,
     /// What a viewer may be sent of a layer, in hundredths of the rate of the
@@ -122,6 +140,11 @@ impl Default for ServeConfig {
             bottom_line_for_primaries: network.bottom_line_for_primaries,
             new_may_displace_backups: network.new_may_displace_backups,
             storage: network.storage.0,
+            store_limit: 0,
+            archive: None,
+            origin_rate: 0,
+            origin_hold: network.origin_hold,
+            archive_first: false,
             requests: guests.requests,
             slot_rate: 150,
             slot_burst_ms: 4000,
@@ -198,6 +221,9 @@ impl ServeConfig {
             thresholds: ByClass::of(|class| self.thresholds[class].unwrap_or(u64::MAX)),
             vip_exempt: self.vip_exempt,
             link_rate: BitRate(if self.link_rate == 0 { u64::MAX } else { self.link_rate }),
+            store_limit: ByteCount(self.store_limit),
+            origin_rate: BitRate(if self.origin_rate == 0 { u64::MAX } else { self.origin_rate }),
+            origin_hold: self.origin_hold,
             redirects: Some(self.redirects),
             bottom_line_for_primaries: self.bottom_line_for_primaries,
             new_may_displace_backups: self.new_may_displace_backups,
@@ -216,6 +242,7 @@ impl ServeConfig {
             downgrade: self.downgrade,
             beta: self.beta,
             pause: Span::from_millis(self.pause_ms),
+            archive: self.archive.map(|door| door.0),
             autonomy,
             drain: Span::from_millis(self.drain_ms),
             ..NodeConfig::new(level)

@@ -1,12 +1,13 @@
 //! The task that owns the machine: inputs in, outputs out, one at a time.
 
+use crate::answer::{Granted, Held, answer, released};
+use crate::archive::{self, Archive, Looked};
 use crate::fetcher::Fetcher;
 use crate::librarian::{self, Found};
 use crate::memory::keep_withdrawn;
 use crate::news::News;
 use crate::store::Store;
-use bytes::Bytes;
-use media::{Hash, Layer, Span, Time, TitleName};
+use media::{Layer, Span, Time, TitleName};
 use protocol::node::autonomy::AgentMessage;
 use protocol::node::{Door, Event, Input, Node, Outcome, Output};
 use protocol::status::Traffic;
@@ -20,9 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 use tracing::{debug, error, info};
 use transport::keys::revoked::Revocations;
-use transport::{
-    Authority, Connection, DialError, Endpoint, Happening, Host, Inbox, Responder, SendError, ServeError,
-};
+use transport::{Authority, Connection, DialError, Endpoint, Happening, Host, Inbox, Responder, SendError};
 
 /// A payload that is not through after this long is given up.
 const PAYLOAD: Duration = Duration::from_mins(2);
@@ -42,10 +41,6 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// How the answer on a stream ended, and what was granted if anything was.
 type End = (StreamId, Outcome, Option<Granted>);
-/// What a stream was granted for, and of which version of the title.
-type Granted = (StreamRequest, Hash);
-/// Waits for the word on a request that is held.
-type Held = oneshot::Receiver<Result<Granted, Refusal>>;
 /// How a dial ended.
 type Dialled = (SocketAddr, Result<(Connection, Inbox), DialError>);
 
@@ -75,6 +70,12 @@ pub(crate) struct Driver {
     dialled: mpsc::Receiver<Dialled>,
     fetcher: Fetcher,
     copied: mpsc::Receiver<(TitleName, Layer)>,
+    archive: Archive,
+    looks: mpsc::Sender<(TitleName, Result<Looked, Refusal>)>,
+    looked: mpsc::Receiver<(TitleName, Result<Looked, Refusal>)>,
+    /// What the archive has just said of a title, until the machine has decided.
+    shown: Option<Looked>,
+    downloaded: mpsc::Receiver<(TitleName, bool)>,
     /// Keeps what was withdrawn.
     withdrawn: watch::Sender<Vec<TitleName>>,
     traffic: Traffic,
@@ -95,7 +96,7 @@ impl Driver {
         machine: Node,
         (endpoint, trust): (Endpoint, Trust),
         host: Host,
-        store: Arc<Store>,
+        (store, from_archive): (Arc<Store>, (u64, bool)),
         drain: watch::Receiver<bool>,
         on_event: OnEvent,
     ) -> Self {
@@ -103,6 +104,9 @@ impl Driver {
         let (ended, ends) = mpsc::channel(ENDS);
         let (dial, dialled) = mpsc::channel(ENDS);
         let (done, copied) = mpsc::channel(ENDS);
+        let (looks, looked) = mpsc::channel(ENDS);
+        let (whole, downloaded) = mpsc::channel(ENDS);
+        let archive = Archive::new(endpoint.clone(), Arc::clone(&store), from_archive, whole);
         let fetcher = Fetcher::new(endpoint.clone(), store.library().clone(), done);
         Self {
             machine,
@@ -112,6 +116,11 @@ impl Driver {
             dialled,
             fetcher,
             copied,
+            archive,
+            looks,
+            looked,
+            shown: None,
+            downloaded,
             withdrawn: keep_withdrawn(store.library().path().to_owned()),
             traffic: Traffic::default(),
             news: News::default(),
@@ -155,12 +164,15 @@ impl Driver {
                 _ = look.tick() => self.look_through(),
                 Some(found) = self.found.recv() => {
                     self.input(Input::Shelf(found.held));
+                    self.store.forget_arrived();
                     for (link, message) in found.questions {
                         self.hear(link, message);
                     }
                 }
                 Some((address, outcome)) = self.dialled.recv() => self.end_of_dial(address, outcome),
                 Some(_) = self.copied.recv() => self.look_through(),
+                Some((title, looked)) = self.looked.recv() => self.looked(title, looked),
+                Some((title, whole)) = self.downloaded.recv() => self.downloaded(title, whole),
                 Ok(()) = self.drain.changed() => self.input(Input::Drain),
                 () = wait_until(self.born, timeout) => self.input(Input::Timeout),
                 Some(_) = self.partings.join_next() => {}
@@ -276,6 +288,50 @@ impl Driver {
         }
     }
 
+    fn look(&self, title: TitleName, from: Door) {
+        let (endpoint, looks) = (self.endpoint.clone(), self.looks.clone());
+        tokio::spawn(async move {
+            let looked = archive::look(&endpoint, title.clone(), from).await;
+            // If nobody hears it, the node has stopped.
+            let _ = looks.send((title, looked)).await;
+        });
+    }
+
+    /// The archive has answered. Whether its title is copied is decided at once.
+    fn looked(&mut self, title: TitleName, looked: Result<Looked, Refusal>) {
+        let found = looked.as_ref().map(Looked::held).map_err(|why| *why);
+        self.shown = looked.ok();
+        self.input(Input::Looked { title, found: Box::new(found) });
+        self.shown = None;
+    }
+
+    fn download(&mut self, title: &TitleName, from: Door) {
+        if let Some(shown) = self.shown.take().filter(|shown| shown.title == *title) {
+            return self.archive.download(shown, from);
+        }
+        // It was not what was looked at; whoever was let in asks again.
+        self.questions.try_send((LinkId(u64::MAX), Message::ListTitles)).ok();
+        self.input(Input::Downloaded { title: title.clone(), whole: false });
+    }
+
+    fn downloaded(&mut self, title: TitleName, whole: bool) {
+        if !whole {
+            self.store.stays_away(&title);
+        }
+        self.input(Input::Downloaded { title, whole });
+        self.look_through();
+    }
+
+    fn evict(&mut self, title: TitleName) {
+        let evict = self.archive.evict(title);
+        let questions = self.questions.clone();
+        tokio::task::spawn_blocking(move || {
+            evict();
+            // As in `look_through`.
+            let _ = questions.try_send((LinkId(u64::MAX), Message::ListTitles));
+        });
+    }
+
     fn remove(&mut self, title: TitleName, layer: Layer) {
         let remove = self.fetcher.remove(&title, layer);
         let questions = self.questions.clone();
@@ -321,9 +377,12 @@ impl Driver {
             Output::Fetch { title, layer, from, version } => self.fetcher.fetch(title, layer, from, version),
             Output::Release { title, version } => self.store.release(&title, version),
             Output::Remove { title, layer } => self.remove(title, layer),
+            Output::Look { title, from } => self.look(title, from),
+            Output::Download { title, from } => self.download(&title, from),
+            Output::Evict { title } => self.evict(title),
             Output::Withdrawn { titles } => drop(self.withdrawn.send_replace(titles)),
             Output::TellStatus { link, mut status } => {
-                status.traffic = self.traffic;
+                status.traffic = Traffic { archive: self.archive.fetched(), ..self.traffic };
                 status.events = self.news.lines(self.now());
                 self.send(link, Message::Status(status));
             }
@@ -417,52 +476,4 @@ async fn wait_until(born: Instant, when: Option<Time>) {
         Some(when) => sleep_until((born + Duration::from_nanos(when.as_nanos())).into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// What a request that is held is told; nothing if the peer wants no more of it,
-/// or the node has stopped.
-async fn released(held: Held, responder: &Responder) -> Option<Result<Granted, Refusal>> {
-    tokio::select! {
-        word = held => word.ok(),
-        () = responder.cancelled() => None,
-    }
-}
-
-async fn answer(store: Arc<Store>, disk: Arc<Semaphore>, granted: Granted, responder: Responder) -> Outcome {
-    match fetch(store, &disk, granted).await {
-        Ok((bytes, hash)) => match send(responder, bytes, hash).await {
-            Ok(bytes) => Outcome::Sent { bytes },
-            Err(error) => {
-                debug!(%error, "a payload was given up");
-                Outcome::GivenUp
-            }
-        },
-        Err(why) => {
-            // A peer that is gone need not hear it.
-            let _ = responder.refuse(why).await;
-            if why == Refusal::Damaged { Outcome::Damaged } else { Outcome::GivenUp }
-        }
-    }
-}
-
-/// From memory at once, otherwise from disk on a thread that may block.
-async fn fetch(
-    store: Arc<Store>,
-    disk: &Semaphore,
-    (request, version): Granted,
-) -> Result<(Bytes, Hash), Refusal> {
-    if let Some(found) = store.recent(&request, version) {
-        return Ok(found);
-    }
-    let _turn = disk.acquire().await.map_err(|_| Refusal::Draining)?;
-    let read = tokio::task::spawn_blocking(move || store.read(&request, version)).await;
-    read.unwrap_or(Err(Refusal::Damaged))
-}
-
-async fn send(mut responder: Responder, bytes: Bytes, hash: Hash) -> Result<u64, ServeError> {
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    responder.grant(length, hash)?;
-    responder.send(bytes).await?;
-    responder.finish().await?;
-    Ok(length)
 }

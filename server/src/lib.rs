@@ -6,6 +6,8 @@
 //! read lately. A chunk is checked against its hash when it is first read, and
 //! a damaged one is refused by that name.
 
+mod answer;
+mod archive;
 mod config;
 mod driver;
 mod fetcher;

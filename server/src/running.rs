@@ -3,7 +3,7 @@
 use crate::config::{ConfigError, ServeConfig};
 use crate::driver::{Driver, Trust};
 use crate::store::{Store, StoreError};
-use crate::{memory, starts};
+use crate::{archive, memory, starts};
 use media::library::Library;
 use media::{Time, TitleName};
 use protocol::node::{Event, Node, NodeConfig};
@@ -57,6 +57,7 @@ pub async fn serve(
         let config = config.clone();
         move || prepare(&config, peer)
     };
+    let from_archive = (config.origin_rate, config.archive_first);
     let (store, identity, authority, revocations, since, withdrawn) =
         tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let bind = config.listen;
@@ -67,7 +68,7 @@ pub async fn serve(
         let config = NodeConfig { withdrawn, ..config.node(address, since) };
         let machine = Node::new(Time::ZERO, peer, config, seed());
         let host = Host::start(endpoint.clone(), address);
-        let (store, on_event) = (Arc::new(store), Box::new(on_event));
+        let (store, on_event) = ((Arc::new(store), from_archive), Box::new(on_event));
         let trust = Trust { authority, revocations: Arc::new(revocations) };
         Driver::new(machine, (endpoint, trust), host, store, ordered, on_event).run()
     });
@@ -98,7 +99,9 @@ fn prepare(config: &ServeConfig, peer: PeerId) -> Result<Prepared, StartError> {
         Level::Origin => Library::open(&config.library),
         Level::Layer(_) => Library::create(&config.library),
     };
-    let store = Store::open(library.map_err(StoreError::from)?, config.cache_bytes)?;
+    let library = library.map_err(StoreError::from)?;
+    let archive = (config.store_limit > 0).then(|| archive::open(library.path())).transpose();
+    let store = Store::open_with(library, archive.map_err(StoreError::from)?, config.cache_bytes)?;
     let folder = config.keys.clone().map_or_else(Keys::default_folder, Ok)?;
     let identity = Identity::obtain(&folder, peer)?;
     let authority = Authority::load(&folder)?;

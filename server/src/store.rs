@@ -1,5 +1,6 @@
 //! The library as the node serves it: titles found, chunks read and checked.
 
+use crate::archive::Arriving;
 use bytes::Bytes;
 use media::library::{Library, LibraryError, TitleFolder};
 use media::manifest::MANIFEST_FILE;
@@ -29,6 +30,11 @@ pub struct Store {
     titles: RwLock<BTreeMap<TitleName, Arc<Title>>>,
     /// Titles that were replaced, open until nobody watches them any more.
     former: RwLock<BTreeMap<(TitleName, Hash), Arc<Title>>>,
+    archive: Option<Library>,
+    /// Titles from the origin's archive.
+    archived: RwLock<Titles>,
+    /// Those on their way here.
+    arriving: RwLock<BTreeMap<TitleName, Arc<Arriving>>>,
     recent: Cache<ChunkId, (Hash, Bytes), ByLength>,
 }
 
@@ -79,10 +85,21 @@ impl Store {
     /// Opens a library and looks through it; keeps at most `cache_bytes` of
     /// chunks in memory. Blocks on the disk.
     pub fn open(library: Library, cache_bytes: u64) -> Result<Self, StoreError> {
+        Self::open_with(library, None, cache_bytes)
+    }
+
+    /// As [`Self::open`], with the folder of titles from the origin's archive.
+    pub(crate) fn open_with(
+        library: Library,
+        archive: Option<Library>,
+        cache_bytes: u64,
+    ) -> Result<Self, StoreError> {
         // The number of entries is only a hint: chunks of about 64 KiB.
         let entries = usize::try_from(cache_bytes / (64 * 1024)).unwrap_or(usize::MAX).clamp(16, 65_536);
         let recent = Cache::with_weighter(entries, cache_bytes, ByLength);
-        let store = Self { library, titles: RwLock::default(), former: RwLock::default(), recent };
+        let (titles, former) = (RwLock::default(), RwLock::default());
+        let (archived, arriving) = (RwLock::default(), RwLock::default());
+        let store = Self { library, titles, former, archive, archived, arriving, recent };
         store.refresh()?;
         Ok(store)
     }
@@ -91,30 +108,47 @@ impl Store {
     /// cannot be read is reported and hides nothing else. Blocks on the disk.
     pub fn refresh(&self) -> Result<(), StoreError> {
         let known = self.titles();
-        let mut found = BTreeMap::new();
-        let unreadable =
-            |source| LibraryError::Io { action: "read", path: self.library.path().to_owned(), source };
-        let entries = fs::read_dir(self.library.path()).map_err(unreadable)?;
-        for path in entries.filter_map(Result::ok).map(|entry| entry.path()).take(MAX_TITLES) {
-            let Some(name) = title_name(&path) else { continue };
-            if let Some(title) = known.get(&name).filter(|title| title.is_unchanged(&path)) {
-                found.insert(name, Arc::clone(title));
-                continue;
-            }
-            let Ok(stamp) = Stamp::of(&path.join(MANIFEST_FILE)) else { continue };
-            match TitleFolder::open(&path) {
-                Ok(folder) => {
-                    found.insert(name, Arc::new(Title::new(folder, stamp)));
-                }
-                Err(error) => {
-                    let why = error.to_string();
-                    warn!(path = %path.display(), why, "a folder of the library is no title");
-                }
-            }
-        }
+        let found = look_through(&self.library, &known)?;
         self.keep_replaced(&known, &found);
         *self.titles.write().unwrap_or_else(PoisonError::into_inner) = found;
+        if let Some(archive) = &self.archive {
+            let known = self.archived.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let found = look_through(archive, &known)?;
+            // What is whole has all layers; other folders are none of ours.
+            let whole = |title: &Title| title.files.iter().all(Option::is_some);
+            let found = found.into_iter().filter(|(_, title)| whole(title)).collect();
+            *self.archived.write().unwrap_or_else(PoisonError::into_inner) = found;
+        }
         Ok(())
+    }
+
+    /// Where titles from the archive lie, if there is a store for them.
+    pub(crate) fn archive(&self) -> Option<&Library> {
+        self.archive.as_ref()
+    }
+
+    /// A title comes into the store.
+    pub(crate) fn arrives(&self, title: TitleName, arriving: Arc<Arriving>) {
+        self.arriving.write().unwrap_or_else(PoisonError::into_inner).insert(title, arriving);
+    }
+
+    /// A title does not come, or was found whole.
+    pub(crate) fn stays_away(&self, title: &TitleName) {
+        self.arriving.write().unwrap_or_else(PoisonError::into_inner).remove(title);
+    }
+
+    /// This version of a title, if it is on its way.
+    pub(crate) fn arriving(&self, title: &TitleName, version: Hash) -> Option<Arc<Arriving>> {
+        let arriving = self.arriving.read().unwrap_or_else(PoisonError::into_inner);
+        arriving.get(title).filter(|arriving| arriving.hash == version).cloned()
+    }
+
+    /// What has arrived and was found in its place need not be followed any more.
+    pub(crate) fn forget_arrived(&self) {
+        let archived = self.archived.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = |title: &TitleName, hash| archived.get(title).is_some_and(|t| t.manifest_hash == hash);
+        let mut arriving = self.arriving.write().unwrap_or_else(PoisonError::into_inner);
+        arriving.retain(|title, arriving| !(arriving.is_whole() && shown(title, arriving.hash)));
     }
 
     /// What another version has taken the place of stays open: the system keeps
@@ -142,12 +176,20 @@ impl Store {
 
     /// What is here, for the machine.
     pub fn held(&self) -> Vec<Held> {
-        self.titles().values().map(|title| title.held()).collect()
+        let archived = self.archived.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let archived = archived.into_values().map(|title| Held { archived: true, ..title.held() });
+        self.titles().values().map(|title| title.held()).chain(archived).collect()
     }
 
     /// What is asked for of this version of a title, with its hash, if it is in
     /// memory.
     pub fn recent(&self, request: &StreamRequest, version: Hash) -> Option<(Bytes, Hash)> {
+        if let (StreamRequest::Manifest(title), Some(arriving)) =
+            (request, self.arriving(request.title(), version))
+        {
+            return Some((arriving.bytes.clone(), arriving.hash))
+                .filter(|_| arriving.manifest.title == *title);
+        }
         let title = self.version(request.title(), version)?;
         match request {
             StreamRequest::Manifest(_) => Some((title.folder.manifest_bytes().clone(), title.manifest_hash)),
@@ -170,6 +212,12 @@ impl Store {
             return Ok(found);
         }
         let StreamRequest::Chunk(chunk) = request else { return Err(Refusal::NoSuchTitle) };
+        if let Some(arriving) = self.arriving(&chunk.id.title, version) {
+            let info = arriving.manifest.chunk(chunk.id.block, chunk.id.layer).ok_or(Refusal::NoSuchChunk)?;
+            // It was checked when it came.
+            let bytes = arriving.read(&chunk.id).map_err(|_| Refusal::Damaged)?;
+            return Ok((bytes, info.hash));
+        }
         let title = self.version(&chunk.id.title, version).ok_or(Refusal::NoSuchTitle)?;
         let (bytes, hash) = title.read(&chunk.id)?;
         self.recent.insert(chunk.id.clone(), (hash, bytes.clone()));
@@ -184,9 +232,40 @@ impl Store {
         let titles = self.titles.read().unwrap_or_else(PoisonError::into_inner);
         let now = titles.get(name).filter(|title| title.manifest_hash == version).cloned();
         drop(titles);
+        let archived = || {
+            let archived = self.archived.read().unwrap_or_else(PoisonError::into_inner);
+            archived.get(name).filter(|title| title.manifest_hash == version).cloned()
+        };
+        let now = now.or_else(archived);
         let former = || self.former.read().unwrap_or_else(PoisonError::into_inner);
         now.or_else(|| former().get(&(name.clone(), version)).cloned())
     }
+}
+
+/// The titles in a folder. What did not change stays open; what cannot be read is
+/// reported and hides nothing else.
+fn look_through(library: &Library, known: &Titles) -> Result<Titles, StoreError> {
+    let mut found = BTreeMap::new();
+    let unreadable = |source| LibraryError::Io { action: "read", path: library.path().to_owned(), source };
+    let entries = fs::read_dir(library.path()).map_err(unreadable)?;
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()).take(MAX_TITLES) {
+        let Some(name) = title_name(&path) else { continue };
+        if let Some(title) = known.get(&name).filter(|title| title.is_unchanged(&path)) {
+            found.insert(name, Arc::clone(title));
+            continue;
+        }
+        let Ok(stamp) = Stamp::of(&path.join(MANIFEST_FILE)) else { continue };
+        match TitleFolder::open(&path) {
+            Ok(folder) => {
+                found.insert(name, Arc::new(Title::new(folder, stamp)));
+            }
+            Err(error) => {
+                let why = error.to_string();
+                warn!(path = %path.display(), why, "a folder of the library is no title");
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The title that a folder would hold; nothing for hidden ones and files.
@@ -219,7 +298,7 @@ fn size(manifest: &Manifest, layer: Layer) -> ByteCount {
 }
 
 /// How long each chunk is, in bytes and in time.
-fn lengths(manifest: &Manifest) -> ChunkLengths {
+pub(crate) fn lengths(manifest: &Manifest) -> ChunkLengths {
     let ticks = |block: &BlockInfo| Span::from_ticks(block.duration, manifest.timescale);
     let of = |layer: Layer| {
         let chunks = manifest.blocks.iter().map(|block| block.chunks.get(layer.index()));
@@ -227,6 +306,26 @@ fn lengths(manifest: &Manifest) -> ChunkLengths {
     };
     let layers = Layer::first(manifest.top_quality().layers()).map(of).collect();
     ChunkLengths::new(manifest.blocks.iter().map(ticks).collect(), layers)
+}
+
+/// What the machine has to know of a title of which these layers are here.
+pub(crate) fn described(
+    manifest: &Manifest,
+    length: usize,
+    hash: Hash,
+    layers: Vec<Layer>,
+    lengths: Arc<ChunkLengths>,
+) -> Held {
+    Held {
+        summary: manifest.summary(),
+        manifest_length: u64::try_from(length).unwrap_or(u64::MAX),
+        manifest_hash: hash,
+        blocks: manifest.block_count(),
+        layers,
+        lengths,
+        sizes: Layer::first(manifest.top_quality().layers()).map(|layer| size(manifest, layer)).collect(),
+        archived: false,
+    }
 }
 
 impl Title {
@@ -247,16 +346,10 @@ impl Title {
     }
 
     fn held(&self) -> Held {
-        let manifest = self.folder.manifest();
-        Held {
-            summary: manifest.summary(),
-            manifest_length: u64::try_from(self.folder.manifest_bytes().len()).unwrap_or(u64::MAX),
-            manifest_hash: self.manifest_hash,
-            blocks: manifest.block_count(),
-            layers: self.folder.layers().collect(),
-            lengths: Arc::clone(&self.lengths),
-            sizes: Layer::first(manifest.top_quality().layers()).map(|layer| size(manifest, layer)).collect(),
-        }
+        let (manifest, length) = (self.folder.manifest(), self.folder.manifest_bytes().len());
+        let layers = self.folder.layers().collect();
+        let lengths = Arc::clone(&self.lengths);
+        described(manifest, length, self.manifest_hash, layers, lengths)
     }
 
     /// Reads a chunk; the first time, and until it was right once, it is

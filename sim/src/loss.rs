@@ -253,7 +253,7 @@ impl Run<'_> {
             Miss::Copied(_) => Source::Copied { rate: BitRate(1), size: ByteCount(1) },
         };
         let title = match source {
-            Source::Copied { .. } => format!("t{}", self.arrived).parse().ok()?,
+            Source::Copied { .. } | Source::Kept { .. } => format!("t{}", self.arrived).parse().ok()?,
             Source::Held | Source::Through { .. } => self.stored.clone(),
         };
         let demand = |slots: u64| Demand {

@@ -46,6 +46,16 @@ fn admission(text: &mut String, admission: &Admission) -> std::fmt::Result {
     if let Some(rate) = admission.link_rate {
         writeln!(text, "link        {} of {rate} to viewers", admission.to_viewers)?;
     }
+    let (taken, limit) = admission.store;
+    if limit > ByteCount(0) {
+        let rate = admission.origin_rate.map_or_else(|| "no bound".to_owned(), |rate| rate.to_string());
+        writeln!(text, "archive     {taken} of {limit}, link to it {} of {rate}", admission.to_origin)?;
+    }
+    for line in &admission.stored {
+        let (name, coming) = (printable(line.title.as_str()), if line.whole { "" } else { ", coming" });
+        let (class, viewings) = (line.class.to_string(), line.viewings);
+        writeln!(text, "            {name:<24} {class:<10} {}, watched by {viewings}{coming}", line.size)?;
+    }
     for (n, line) in admission.refused.iter().enumerate() {
         let (head, reason) = (heading("refused", n), line.reason.name());
         writeln!(text, "{head}{reason:<18} {:<10} {}", line.class, line.count)?;

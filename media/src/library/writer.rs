@@ -133,6 +133,18 @@ impl TitleWriter {
         Ok(offset)
     }
 
+    /// Writes bytes anywhere into a layer's file, for chunks that come out of order.
+    pub(super) fn put(&mut self, layer: Layer, offset: u64, bytes: &[u8]) -> Result<(), LibraryError> {
+        let Some((file, path, length)) = self.files.get_mut(layer.index()).and_then(Option::as_mut) else {
+            let none = std::io::Error::other("the title has no such layer");
+            return Err(LibraryError::io("write", &self.folder)(none));
+        };
+        file.write_all_at(bytes, offset).map_err(LibraryError::io("write", path))?;
+        let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        *length = end.max(*length);
+        Ok(())
+    }
+
     /// Writes bytes over the first ones of a layer's file, which has at least as
     /// many: an init segment whose values are known only at the end.
     pub fn overwrite_start(&mut self, layer: Layer, bytes: &[u8]) -> Result<(), LibraryError> {
@@ -215,7 +227,10 @@ impl Drop for TitleWriter {
 }
 
 /// Takes a title out of sight, then deletes it.
-pub(super) fn remove_title(library: &Library, title: &TitleName) -> Result<(), LibraryError> {
+///
+/// # Errors
+/// There is no such title; what the disk refuses.
+pub fn remove_title(library: &Library, title: &TitleName) -> Result<(), LibraryError> {
     let (target, old) = (library.title_path(title), hidden(library, title, "old"));
     fs::rename(&target, &old).map_err(LibraryError::io("delete", &target))?;
     remove(&old).map_err(LibraryError::io("delete", &old))

@@ -81,7 +81,7 @@ fn status() -> NodeStatus {
         }],
         dead: vec!["e1".parse().unwrap()],
         placements: vec![PlacementLine { title, layers: vec![(Layer::BASE, 1, 2)], wanted: 2 }],
-        traffic: Traffic { media: 5, signals: 6, agents: 7 },
+        traffic: Traffic { media: 5, signals: 6, agents: 7, archive: 8 },
         events,
     }
 }

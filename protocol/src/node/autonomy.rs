@@ -35,12 +35,12 @@ pub use io::{
 };
 pub use talk::{AdmissionRefusal, AgentMessage};
 
-use crate::node::classes::Grants;
+use crate::node::classes::{Grants, Moved};
 use crate::peer::PeerId;
 use board::Board;
 use holding::Store;
 use ledger::Ledger;
-use media::{Layer, Span, Time, TitleName};
+use media::{Hash, Layer, Span, Time, TitleName};
 use placement::Pushes;
 use quest::Quest;
 use record::{Record, Records};
@@ -98,7 +98,7 @@ impl Autonomy {
             records: Records::default(),
             reservations: Reservations::default(),
             streams: Streams::default(),
-            grants: Grants::new(config.class_limits(), config.vip_exempt),
+            grants: Grants::new(config.class_limits(), config.vip_exempt, config.origin_hold),
             settled: (0, 0),
             board: Board::default(),
             walks: discovery::Walks::default(),
@@ -151,7 +151,10 @@ impl Autonomy {
                 self.layer_stored(title, layer, size, version);
             }
             AutonomyInput::Lost { title, layer } => self.copy_lost(title, layer),
-            AutonomyInput::Titles(titles) => self.grants.describe(titles),
+            AutonomyInput::Titles(titles) => {
+                let evicted = self.grants.describe(titles);
+                self.evict(evicted);
+            }
             AutonomyInput::Timeout => self.timeout(now),
         }
         self.settle_grants();
@@ -413,7 +416,34 @@ impl Autonomy {
     /// Whether a layer of a title is stored here, whole.
     pub fn stores(&self, title: &TitleName, layer: Layer) -> bool {
         let of_level = self.level == Level::Origin || self.level == Level::Layer(layer);
-        of_level && (self.config.assume_stored || self.store.has(title, layer))
+        let placed = of_level && (self.config.assume_stored || self.store.has(title, layer));
+        placed || self.archives(title)
+    }
+
+    /// Whether a title that was not placed here is in this node's store, or can be
+    /// copied there: all of its layers, since it lies nowhere else out here.
+    pub fn archives(&self, title: &TitleName) -> bool {
+        self.level == Level::BASE && self.grants.archives(title)
+    }
+
+    /// Which version of a title the network carries, as far as is known here; of
+    /// one that was withdrawn none.
+    pub fn edition(&self, title: &TitleName) -> Option<Option<Hash>> {
+        self.ledger.get(title).map(|last| last.version)
+    }
+
+    fn evict(&mut self, titles: Vec<TitleName>) {
+        for title in titles {
+            self.output(AutonomyOutput::Evict { title });
+        }
+    }
+
+    /// What letting somebody in means for the store.
+    fn moved(&mut self, title: &TitleName, moved: Moved) {
+        self.evict(moved.evicted);
+        if moved.copy {
+            self.output(AutonomyOutput::Copy { title: title.clone() });
+        }
     }
 }
 

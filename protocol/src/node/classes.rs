@@ -16,7 +16,7 @@ mod grants;
 mod store;
 
 pub use admission::{ClassAdmission, Refusals, Usage};
-pub use grants::{Delivery, Grants, TitleFacts};
+pub use grants::{Archived, Delivery, Grants, Hold, Moved, TitleFacts};
 pub use store::{Placed, TitleStore};
 
 use super::autonomy::admission::{Verdict, decide};
@@ -100,6 +100,14 @@ pub enum Source {
     /// From the origin into the store: the link is taken until the copy has
     /// arrived. Who wants what is stored or arriving takes nothing of the link.
     Copied {
+        /// What is taken of the link to the origin.
+        rate: BitRate,
+        /// What is taken of the storage.
+        size: ByteCount,
+    },
+    /// As `Copied`, but the link is taken for as long as the viewing lasts for
+    /// which the copy began; should that end first, until the copy has arrived.
+    Kept {
         /// What is taken of the link to the origin.
         rate: BitRate,
         /// What is taken of the storage.

@@ -65,6 +65,9 @@ pub struct NodeConfig {
     /// A viewer who has paused for so long gives its slot back, and is let in again
     /// as one who has begun when it plays on. Default 60 s; nothing: never.
     pub pause: Span,
+    /// The origin whose archive is asked for titles that were not placed here, if
+    /// it is none that is heard of in the network.
+    pub archive: Option<Door>,
     /// The rules of the network.
     pub autonomy: AutonomyConfig,
     /// The most titles that are listed. Default 1000, the most a message holds.
@@ -97,6 +100,7 @@ impl NodeConfig {
             downgrade: true,
             beta: 0,
             pause: Span::from_secs(60),
+            archive: None,
             autonomy: AutonomyConfig::production(),
             max_titles: crate::message::MAX_TITLES,
             drain: Span::from_secs(5),

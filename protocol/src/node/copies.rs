@@ -67,21 +67,23 @@ impl Node {
 
     /// The library was looked through.
     pub(super) fn shelve(&mut self, now: Time, held: Vec<Held>) {
+        let (stored, held) = held.into_iter().partition(|held: &Held| held.archived);
+        self.store_shows(stored);
         self.shelf.replace(held, self.config.max_titles);
         let shelf = &self.shelf;
-        self.leaving.retain(|(title, layer)| shelf.title(title).is_ok_and(|held| held.has(*layer)));
+        self.leaving.retain(|(title, layer)| shelf.placed(title).is_some_and(|held| held.has(*layer)));
         self.fetching.retain(|(title, layer), fetching| !shelf.has_version(title, *layer, fetching.version));
-        let facts = self.shelf.all().map(Held::facts).collect();
-        self.network(now, AutonomyInput::Titles(facts));
+        self.describe(now);
+        self.drop_old_editions(now);
         self.lose_what_is_gone(now);
         for (title, layer) in self.fresh() {
-            let Ok(held) = self.shelf.title(&title) else { continue };
+            let Some(held) = self.shelf.placed(&title) else { continue };
             let (size, version) = (held.size(layer), held.manifest_hash);
             self.network(now, AutonomyInput::Stored { title, layer, size, version });
         }
         let shelf = &self.shelf;
         let before = self.withdrawn.len();
-        self.withdrawn.retain(|title| shelf.title(title).is_ok());
+        self.withdrawn.retain(|title| shelf.placed(title).is_some());
         if self.withdrawn.len() < before {
             self.keep_withdrawn();
         }
@@ -94,7 +96,7 @@ impl Node {
     /// disk did.
     fn lose_what_is_gone(&mut self, now: Time) {
         let shelf = &self.shelf;
-        let gone = |title: &TitleName, layer: Layer| !shelf.title(title).is_ok_and(|held| held.has(layer));
+        let gone = |title: &TitleName, layer: Layer| !shelf.placed(title).is_some_and(|held| held.has(layer));
         let kept = self.autonomy.kept().filter(|(title, layer)| gone(title, *layer));
         let lost: Vec<(TitleName, Layer)> = kept.map(|(title, layer)| (title.clone(), layer)).collect();
         for (title, layer) in lost {

@@ -92,6 +92,20 @@ pub enum Input {
         /// BLAKE3 of its manifest.
         version: Hash,
     },
+    /// What the archive says of a title it was asked about ([`Output::Look`]).
+    Looked {
+        /// The title.
+        title: TitleName,
+        /// What it is, as [`Held::archived`] and with all of its layers.
+        found: Box<Result<Held, Refusal>>,
+    },
+    /// A download has ended ([`Output::Download`]).
+    Downloaded {
+        /// The title.
+        title: TitleName,
+        /// Whether it is in the store as a whole; if not, nothing of it remains.
+        whole: bool,
+    },
     /// The order to stop.
     Drain,
     /// The time told by `poll_timeout` has come; harmless at any other time.
@@ -189,6 +203,28 @@ pub enum Output {
         /// The layer.
         layer: Layer,
     },
+    /// Ask the origin's archive what a title is, then say [`Input::Looked`]; always,
+    /// and soon, for somebody waits.
+    Look {
+        /// The title.
+        title: TitleName,
+        /// Where to ask.
+        from: Door,
+    },
+    /// Copy the title that was found last into the store, and give its chunks to
+    /// whoever they are granted to as they come; then say [`Input::Downloaded`],
+    /// and [`Input::Shelf`] if it is whole.
+    Download {
+        /// The title.
+        title: TitleName,
+        /// Where from.
+        from: Door,
+    },
+    /// Delete a title from the store; then say [`Input::Shelf`].
+    Evict {
+        /// The title.
+        title: TitleName,
+    },
     /// Add what the driver alone knows, and send it.
     TellStatus {
         /// To whom.
@@ -235,6 +271,16 @@ pub enum Event {
     Copying { title: TitleName, layer: Layer, from: PeerId },
     /// What was to be said to a node cannot be: nobody knows where it is.
     Unsaid { to: PeerId },
+    /// The origin's archive is asked for a title.
+    Looking { title: TitleName },
+    /// The archive does not have it, or does not answer.
+    NotInArchive { title: TitleName, why: Refusal },
+    /// A title is fetched from the archive while it is watched.
+    Downloading { title: TitleName },
+    /// That has ended; the title is in the store as a whole, or it is not.
+    Downloaded { title: TitleName, whole: bool },
+    /// A title has left the store.
+    Evicted { title: TitleName },
     /// A title is published.
     Published { title: TitleName, copies: u16 },
     /// A published title was replaced in the library, and is spread anew.

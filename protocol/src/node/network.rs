@@ -27,6 +27,8 @@ impl Node {
                 self.fetch(title, layer, origin, version);
             }
             AutonomyOutput::Drop { title, layer } => self.drop_copy(title, layer),
+            AutonomyOutput::Copy { title } => self.download(title),
+            AutonomyOutput::Evict { title } => self.evict(title),
             // Requests are granted by what the autonomous part knows of the user.
             AutonomyOutput::StartDelivery { .. } | AutonomyOutput::StopDelivery { .. } => {}
             AutonomyOutput::Event(event) => {

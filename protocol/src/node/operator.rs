@@ -6,8 +6,8 @@ use super::{Drain, Event, Node, Output};
 use crate::guests::LinkId;
 use crate::message::{Hello, Message, OPERATOR, Refusal, Role};
 use crate::status::{
-    Admission, ClassLine, MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, RefusedLine, Slots, TitleLine,
-    Traffic,
+    Admission, ClassLine, MAX_LINES, NeighbourLine, NodeStatus, PlacementLine, RefusedLine, Slots,
+    StoredLine, TitleLine, Traffic,
 };
 use media::{BitRate, ByteCount, Layer, Time, TitleClass, TitleName};
 
@@ -53,7 +53,7 @@ impl Node {
     }
 
     fn order(&self, title: &TitleName, copies: u16, popularity: u16) -> Result<PlacementOrder, Refusal> {
-        let held = self.shelf.title(title)?;
+        let held = self.shelf.placed(title).ok_or(Refusal::NoSuchTitle)?;
         let layer = |layer: Layer| LayerOrder { layer, size: held.size(layer), importance: IMPORTANCE };
         let layers = held.layers.iter().rev().copied().map(layer).collect();
         Ok(PlacementOrder { title: title.clone(), layers, popularity, copies, version: held.manifest_hash })
@@ -140,6 +140,21 @@ impl Node {
             classes: TitleClass::ALL.map(line).to_vec(),
             to_viewers: used.to_viewers,
             link_rate: bound(limits.to_viewers.0).map(BitRate),
+            to_origin: used.to_origin,
+            origin_rate: bound(limits.to_origin.0).map(BitRate),
+            store: (admission.store().taken(), limits.storage),
+            stored: admission
+                .store()
+                .iter()
+                .take(MAX_LINES)
+                .map(|(title, class, size, viewings, whole)| StoredLine {
+                    title: title.clone(),
+                    class,
+                    size,
+                    viewings,
+                    whole,
+                })
+                .collect(),
             refused: refused.map(|(class, reason, count)| RefusedLine { class, reason, count }).collect(),
         }
     }

@@ -47,7 +47,7 @@ impl Node {
             _ if self.drain != Drain::No => Err(Refusal::Draining),
             Err(why) => Err(why),
             Ok(claims) => match open.visit {
-                Visit::Seek(progress) => self.seek(now, link, open, claims, progress),
+                Visit::Seek(progress) => self.seek_or_look(now, link, open, claims, progress),
                 Visit::Attach => self.attach(now, link, open, claims),
                 Visit::Copy if role == Role::Node || role == Role::Proxy => self.copy(link, open),
                 Visit::Copy => Err(Refusal::NotAllowed),
@@ -58,13 +58,13 @@ impl Node {
         }
     }
 
-    fn refuse(&mut self, link: LinkId, open: &Open, why: Refusal) {
+    pub(super) fn refuse(&mut self, link: LinkId, open: &Open, why: Refusal) {
         self.send(link, Message::Refused { request: open.request, why });
         self.event(Event::SessionRefused { link, title: open.title.clone(), why });
     }
 
     /// A search for service begins here.
-    fn seek(
+    pub(super) fn seek(
         &mut self,
         now: Time,
         link: LinkId,
@@ -396,7 +396,8 @@ impl Node {
             // A copy has a session and no user.
             return if member { Ok(()) } else { Err(Refusal::NoSession) };
         };
-        if !self.config.offers(chunk.layer) {
+        let archived = self.shelf.title(&chunk.title).is_ok_and(|held| held.archived);
+        if !archived && !self.config.offers(chunk.layer) {
             return Err(Refusal::LayerNotOffered);
         }
         let served = |user: &UserId| self.autonomy.serves(*user, chunk.layer);

@@ -4,7 +4,9 @@ use super::*;
 use media::{BitRate, Layer, TitleClass};
 use protocol::node::autonomy::Level;
 use protocol::node::classes::Reason;
-use protocol::status::{ClassLine, EventLine, NeighbourLine, PlacementLine, RefusedLine, Slots, TitleLine};
+use protocol::status::{
+    ClassLine, EventLine, NeighbourLine, PlacementLine, RefusedLine, Slots, StoredLine, TitleLine,
+};
 
 #[test]
 fn a_node_is_shown_whole() {
@@ -43,6 +45,16 @@ fn a_node_is_shown_whole() {
             to_viewers: BitRate(1_500_000),
             link_rate: Some(BitRate(20_000_000)),
             refused: vec![RefusedLine { class: TitleClass::AdHoc, reason: Reason::Threshold, count: 7 }],
+            to_origin: BitRate(500_000),
+            origin_rate: Some(BitRate(5_000_000)),
+            store: (ByteCount(2_000_000), ByteCount(10_000_000)),
+            stored: vec![StoredLine {
+                title: "lesson".parse().unwrap(),
+                class: TitleClass::AdHoc,
+                size: ByteCount(2_000_000),
+                viewings: 1,
+                whole: false,
+            }],
         },
         sessions: 3,
         neighbours: vec![
@@ -55,7 +67,7 @@ fn a_node_is_shown_whole() {
             layers: vec![(Layer::BASE, 2, 0), (Layer::ENH1, 1, 1)],
             wanted: 2,
         }],
-        traffic: Traffic { media: 1_000_000, signals: 4_000, agents: 1_000 },
+        traffic: Traffic { media: 1_000_000, signals: 4_000, agents: 1_000, archive: 0 },
         events: vec![EventLine { ago: Span::from_secs(9), event: "{\"dead\":\"enh1-1\"}\x1b[2J".to_owned() }],
     };
     let shown = "\
@@ -64,6 +76,8 @@ slots       5 of 30, 20 to spare
             vip 1, normal 2, vipdual 2, normaldual 4, enhancements 0, searching 1
 watched     archived 2, ad-hoc 1 of 4
 link        1500 kbit/s of 20.0 Mbit/s to viewers
+archive     2.0 MB of 10.0 MB, link to it 500 kbit/s of 5000 kbit/s
+            lesson                   ad-hoc     2.0 MB, watched by 1, coming
 refused     threshold          ad-hoc     7
 sessions    3
 titles      film                     base enh1 (12.3 MB)

@@ -109,7 +109,8 @@ impl Autonomy {
         let delivery = (info.user, Layer::BASE);
         let verdict = self.standing(rank);
         let standing = verdict.map(|_| ());
-        self.grants.admit(delivery, &info.title, info.sla, standing)?;
+        let moved = self.grants.admit(delivery, &info.title, (info.sla, info.epoch), standing)?;
+        self.moved(&info.title, moved);
         let way = verdict.map_err(AdmissionRefusal::from).and_then(|verdict| self.make_way(now, verdict));
         if way.is_err() && self.records.get(info.user).is_none() {
             self.grants.back(delivery);

@@ -1,7 +1,7 @@
 //! What may be set, with meaning, unit, range, default and source of each.
 //! "ADVODS" is the paper, "evaluation" its second evaluation.
 
-use crate::node::classes::ClassLimits;
+use crate::node::classes::{ClassLimits, Hold};
 use media::{BitRate, ByClass, ByteCount, Span};
 
 /// The settings of one [`Autonomy`](super::Autonomy).
@@ -120,6 +120,15 @@ pub struct AutonomyConfig {
     /// What all deliveries of the node may take of its link to the viewers, at
     /// the mean rates of their layers. `u64::MAX`: no bound, the default.
     pub link_rate: BitRate,
+    /// Bytes of titles that a Base node keeps which were not placed there and are
+    /// copied from the origin while they are watched (Simon et al., section 2.1).
+    /// Default 0: none.
+    pub store_limit: ByteCount,
+    /// What such copies may take of the link to the origin together. Default: no
+    /// bound.
+    pub origin_rate: BitRate,
+    /// For how long each takes its part of that link.
+    pub origin_hold: Hold,
     /// To how many further nodes a viewer is sent who was refused at a Base node,
     /// the origin included; who has begun to watch is sent on as long as there is
     /// one. Paper: no bound (ADVODS 2.2); production: 2. 0: blocked is lost
@@ -206,6 +215,9 @@ impl AutonomyConfig {
             thresholds: ByClass { archived: u64::MAX, first_time: u64::MAX, ad_hoc: u64::MAX },
             vip_exempt: false,
             link_rate: BitRate(u64::MAX),
+            store_limit: ByteCount(0),
+            origin_rate: BitRate(u64::MAX),
+            origin_hold: Hold::Download,
             redirects: None,
             max_hops: 48,
             max_route: 8,
@@ -247,7 +259,15 @@ impl AutonomyConfig {
     /// itself, since backups take some of them.
     pub fn class_limits(&self) -> ClassLimits {
         let (thresholds, to_viewers) = (self.thresholds, self.link_rate);
-        ClassLimits { thresholds, to_viewers, max_grants: usize::MAX, ..ClassLimits::default() }
+        let (to_origin, storage) = (self.origin_rate, self.store_limit);
+        ClassLimits {
+            thresholds,
+            to_viewers,
+            to_origin,
+            storage,
+            max_grants: usize::MAX,
+            ..ClassLimits::default()
+        }
     }
 
     /// The longest that a recovery takes: `T_detect + h (T_trans + T_process) +

@@ -180,6 +180,18 @@ pub enum AutonomyOutput {
         /// BLAKE3 of the title's manifest.
         version: Hash,
     },
+    /// Copy this title from the origin's archive into the store; it is described
+    /// as whole when it is ([`AutonomyInput::Titles`]), and not at all if it will
+    /// not be.
+    Copy {
+        /// The title.
+        title: TitleName,
+    },
+    /// Delete this title from the store.
+    Evict {
+        /// The title.
+        title: TitleName,
+    },
     /// Delete this layer.
     Drop {
         /// The title.

@@ -89,7 +89,7 @@ impl Autonomy {
             place.visited = true;
         }
         let mut why = AdmissionRefusal::NotStored;
-        while self.level == Level::Origin || self.level == Level::Layer(agent.layer) {
+        while self.may_have(&agent) {
             if let Err(refusal) = self.grant(now, &agent) {
                 why = refusal;
                 if agent.base.is_none() && refusal != AdmissionRefusal::NotStored {
@@ -110,6 +110,13 @@ impl Autonomy {
             known = vec![Known { hops: 0, node: self.id, visited: true }];
         }
         self.move_on(agent, known, why);
+    }
+
+    /// Whether the layer may come from here: of a title in the store every one may
+    /// whose Base does.
+    fn may_have(&self, agent: &SearchAgent) -> bool {
+        let of_level = self.level == Level::Origin || self.level == Level::Layer(agent.layer);
+        of_level || (agent.base == Some(self.id) && self.archives(&agent.info.title))
     }
 
     fn grant(&mut self, now: Time, agent: &SearchAgent) -> Result<(), AdmissionRefusal> {
@@ -148,7 +155,8 @@ impl Autonomy {
         }
         let room = self.free() > 0 || self.streams.contains(user, layer);
         let standing = if room { Ok(()) } else { Err(Reason::Slots) };
-        self.grants.admit((user, layer), &info.title, info.sla, standing)?;
+        let moved = self.grants.admit((user, layer), &info.title, (info.sla, info.epoch), standing)?;
+        self.moved(&info.title, moved);
         self.streams.start(user, layer, base, info.epoch);
         self.output(AutonomyOutput::StartDelivery {
             user,

@@ -137,8 +137,8 @@ impl ClassAdmission {
                 origin(rate)?;
                 Vec::new()
             }
-            Source::Copied { .. } if self.store.knows(&demand.title) => Vec::new(),
-            Source::Copied { rate, size } => {
+            Source::Copied { .. } | Source::Kept { .. } if self.store.knows(&demand.title) => Vec::new(),
+            Source::Copied { rate, size } | Source::Kept { rate, size } => {
                 origin(rate)?;
                 self.store.room(size, limits.storage, limits.max_titles).ok_or(Reason::Storage)?
             }
@@ -155,10 +155,15 @@ impl ClassAdmission {
         match self.test(demand, standing) {
             Ok(leaving) => Ok(self.take(demand, leaving)),
             Err(reason) => {
-                self.refusals.count(demand.class, reason);
+                self.refused(demand.class, reason);
                 Err(reason)
             }
         }
+    }
+
+    /// Somebody was refused.
+    pub(super) fn refused(&mut self, class: TitleClass, reason: Reason) {
+        self.refusals.count(class, reason);
     }
 
     /// Lets the viewing begin at its best, or at the first of the `lower` demands
@@ -207,13 +212,16 @@ impl ClassAdmission {
                 used.to_origin.0 += rate.0;
                 through = rate;
             }
-            Source::Copied { rate, size } => {
+            Source::Copied { rate, size } | Source::Kept { rate, size } => {
                 if !self.store.knows(&demand.title) {
                     used.to_origin.0 += rate.0;
                     for title in &leaving {
                         self.store.remove(title);
                     }
-                    self.store.put(demand.title.clone(), class, size, Some(rate));
+                    let kept = matches!(demand.source, Source::Kept { .. });
+                    let copying = if kept { BitRate(0) } else { rate };
+                    through = if kept { rate } else { BitRate(0) };
+                    self.store.put(demand.title.clone(), class, size, Some(copying));
                     copy = true;
                 }
             }
@@ -238,7 +246,10 @@ impl ClassAdmission {
         used.viewings[taken.class] = used.viewings[taken.class].saturating_sub(u64::from(taken.counts));
         used.slots = used.slots.saturating_sub(taken.slots);
         used.to_viewers.0 = used.to_viewers.0.saturating_sub(taken.rate.0);
-        used.to_origin.0 = used.to_origin.0.saturating_sub(taken.through.0);
+        // A copy that goes on without its viewer goes on by the same link.
+        if !(taken.keeps && self.store.goes_on(&taken.title, taken.through)) {
+            used.to_origin.0 = used.to_origin.0.saturating_sub(taken.through.0);
+        }
         if taken.keeps {
             self.store.unwatch(&taken.title);
         }

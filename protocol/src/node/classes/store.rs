@@ -122,6 +122,23 @@ impl TitleStore {
         self.titles.get_mut(title)?.arriving.take()
     }
 
+    /// What a viewing had taken of the link is taken by its copy from now on.
+    /// Whether that is still on its way.
+    pub(super) fn goes_on(&mut self, title: &TitleName, rate: BitRate) -> bool {
+        let arriving = self.titles.get_mut(title).and_then(|stored| stored.arriving.as_mut());
+        let Some(arriving) = arriving else { return false };
+        arriving.0 = arriving.0.saturating_add(rate.0);
+        true
+    }
+
+    /// Each title: its class, size, viewings, and whether it is here as a whole.
+    pub fn iter(&self) -> impl Iterator<Item = (&TitleName, TitleClass, ByteCount, u64, bool)> {
+        let line = |(title, stored): (_, &Stored)| {
+            (title, stored.class, stored.size, stored.watched, stored.arriving.is_none())
+        };
+        self.titles.iter().map(line)
+    }
+
     /// Somebody begins to watch; nothing happens if the title is not here.
     pub(super) fn watch(&mut self, title: &TitleName) {
         if let Some(stored) = self.titles.get_mut(title) {

@@ -50,6 +50,7 @@ pub(super) fn held(title: &str, layers: &[Layer]) -> Held {
         layers: layers.to_vec(),
         lengths: lengths(),
         sizes: vec![ByteCount(1_000_000); 3],
+        archived: false,
     }
 }
 
@@ -439,7 +440,8 @@ impl Rig {
                 self.granted.push(version);
                 self.answers.insert(stream, Ok(()));
             }
-            Output::Hold { .. } => {}
+            // No node of the rig has a store.
+            Output::Hold { .. } | Output::Look { .. } | Output::Download { .. } | Output::Evict { .. } => {}
             Output::Refuse { stream, why } => drop(self.answers.insert(stream, Err(why))),
             Output::Dial(door) => self.later(TRAVEL, Happening::Call { from, door }),
             Output::Fetch { title, layer, from: source, version } => {

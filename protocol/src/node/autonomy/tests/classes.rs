@@ -8,7 +8,7 @@ use media::{BitRate, ByClass, Quality, Span, Time, TitleClass};
 const RATE: BitRate = BitRate(1_000_000);
 
 fn facts(title: &str, class: TitleClass) -> TitleFacts {
-    TitleFacts { title: title.parse().unwrap(), class, rates: vec![RATE; 3] }
+    TitleFacts { title: title.parse().unwrap(), class, rates: vec![RATE; 3], archive: None }
 }
 
 /// Room for everybody, blocked is lost, and the film is an ad-hoc title.
