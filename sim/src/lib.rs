@@ -21,7 +21,7 @@ pub mod world;
 
 pub use checkers::{Checkers, Violation};
 pub use faults::Fault;
-pub use link::{LinkModel, Links, Passage, Pipe, PipeShape};
+pub use link::{LinkModel, Links, Passage, Pipe, PipeShape, Trace, TraceError};
 pub use queue::Queue;
 pub use rng::Rng;
 pub use topology::{Shape, SiteId, Topology, TopologyError};

@@ -5,8 +5,10 @@
 //! so that a direct message takes the time of all links on the shortest way.
 
 mod pipe;
+mod trace;
 
 pub use pipe::{Passage, Pipe, PipeShape};
+pub use trace::{Trace, TraceError};
 
 use crate::rng::Rng;
 use crate::topology::{SiteId, Topology};

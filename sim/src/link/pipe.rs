@@ -1,11 +1,13 @@
-//! One direction of a link: a drop-tail queue in front of a line of fixed rate,
-//! then a delay that may vary, then chance.
+//! One direction of a link: a drop-tail queue in front of a line of fixed rate or
+//! of one that follows a trace, then a delay that may vary, then chance.
 //!
 //! A pipe sees lengths and times, no bytes and no clock: under virtual time it is
 //! the link of a simulation, under real time that of a relay.
 
+use super::trace::{Following, Trace};
 use crate::rng::Rng;
 use media::{BitRate, ByteCount, Span, Time};
+use std::sync::Arc;
 
 /// How one direction of a link behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +45,8 @@ pub enum Passage {
 #[derive(Clone, Debug)]
 pub struct Pipe {
     shape: PipeShape,
+    /// What the line follows in place of its rate.
+    trace: Option<Following>,
     /// When the line has sent all that was accepted.
     free: Time,
     /// The last arrival.
@@ -52,7 +56,7 @@ pub struct Pipe {
 impl Pipe {
     /// An empty pipe.
     pub const fn new(shape: PipeShape) -> Self {
-        Self { shape, free: Time::ZERO, last: Time::ZERO }
+        Self { shape, trace: None, free: Time::ZERO, last: Time::ZERO }
     }
 
     /// How it behaves.
@@ -66,13 +70,22 @@ impl Pipe {
         self.shape = shape;
     }
 
+    /// From `now` on the line has the rates of this trace, which begins then, and
+    /// no other; or that of its shape again.
+    pub fn follow(&mut self, now: Time, trace: Option<Arc<Trace>>) {
+        self.trace = trace.map(|trace| Following::new(trace, now));
+    }
+
     /// A datagram of `length`, headers included, comes to the pipe.
     pub fn pass(&mut self, now: Time, length: ByteCount, rng: &mut Rng) -> Passage {
         let start = self.free.max(now);
         if start.since(now) > self.shape.queue {
             return Passage::Full;
         }
-        let sent = start + self.shape.rate.map_or(Span::ZERO, |rate| rate.time_for(length));
+        let sent = match &mut self.trace {
+            Some(trace) => trace.sent(start, length),
+            None => start + self.shape.rate.map_or(Span::ZERO, |rate| rate.time_for(length)),
+        };
         self.free = sent;
         // Draws only where chance has a say: a run without loss is the same
         // whatever the generator would have said.
@@ -86,6 +99,7 @@ impl Pipe {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
 mod tests {
     use super::*;
 
@@ -147,6 +161,23 @@ mod tests {
         pipe.reshape(PipeShape { loss: 0.0, ..shape });
         // Ten thousand milliseconds of line, the lost ones among them.
         assert_eq!(pipe.pass(at(0), ByteCount(125), &mut rng), Passage::At(at(10_001 + 20)));
+    }
+
+    #[test]
+    fn a_trace_holds_in_place_of_the_rate_until_it_is_taken_away() {
+        let (mut pipe, mut rng) = (Pipe::new(MEGABIT), Rng::new(1));
+        pipe.follow(at(1_000), Some(Arc::new(Trace::read("5\n10\n").unwrap())));
+        let mut pass = |pipe: &mut Pipe, now| pipe.pass(at(now), ByteCount(1_500), &mut rng);
+        assert_eq!(
+            [pass(&mut pipe, 1_000), pass(&mut pipe, 1_000)],
+            [1_025, 1_030].map(|ms| Passage::At(at(ms)))
+        );
+        pipe.follow(at(1_000), None);
+        assert_eq!(pass(&mut pipe, 1_100), Passage::At(at(1_132)));
+        // A queue is measured in time, whatever the rate is.
+        pipe.follow(at(2_000), Some(Arc::new(Trace::read("0,1200000\n").unwrap())));
+        let accepted = (0..50).filter(|_| pass(&mut pipe, 2_000) != Passage::Full).count();
+        assert_eq!(accepted, 11);
     }
 
     #[test]
