@@ -24,6 +24,8 @@ mod containers;
 mod edits;
 #[path = "corpus/films.rs"]
 mod films;
+#[path = "corpus/odd.rs"]
+mod odd;
 #[path = "corpus/pictures.rs"]
 mod pictures;
 #[path = "corpus/sound.rs"]
