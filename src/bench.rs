@@ -101,7 +101,7 @@ struct Cooperation {
     /// How much of the film
     #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
     length: Option<Span>,
-    /// Mean time between two arrivals at a proxy
+    /// Mean time between two arrivals at a proxy [default: two thirds of the film]
     #[arg(long, value_parser = crate::encode::span, value_name = "TIME")]
     gap: Option<Span>,
     /// One of the two alone
@@ -165,7 +165,7 @@ fn cooperate(args: Cooperation, json: bool) -> Outcome {
     crate::serve::set(&mut options.clients, args.clients);
     crate::serve::set(&mut options.others, args.others);
     crate::serve::set(&mut options.length, args.length);
-    crate::serve::set(&mut options.gap, args.gap);
+    crate::serve::set(&mut options.gap, args.gap.map(Some));
     crate::serve::set(&mut options.schemes, args.only.map(|scheme| vec![scheme]));
     let mut progress = say;
     let report = running::block_on(async {

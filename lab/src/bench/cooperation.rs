@@ -11,8 +11,10 @@ mod film;
 mod links;
 mod report;
 mod town;
+mod twin;
 
 pub use report::{Report, RunReport};
+pub use town::Estimated;
 
 use super::{BenchError, Say};
 use crate::stage::StageError;
@@ -37,10 +39,9 @@ pub struct Options {
     pub others: u8,
     /// How long the film is.
     pub length: Span,
-    /// The mean time between two arrivals at a proxy.
-    pub gap: Span,
-    /// How much earlier the first comes to the other two.
-    pub head_start: Span,
+    /// The mean time from one arrival at a proxy to the next, and to the first;
+    /// none: two thirds of the film, as in the paper (60 min of 90, reconstructed).
+    pub gap: Option<Span>,
     /// The schemes to be run.
     pub schemes: Vec<Scheme>,
 }
@@ -54,12 +55,16 @@ impl Options {
             repeats: 1,
             seed: 1,
             clients: 10,
-            others: 2,
-            length: Span::from_secs(40),
-            gap: Span::from_secs(3),
-            head_start: Span::from_secs(6),
+            others: 4,
+            length: Span::from_secs(30),
+            gap: None,
             schemes: vec![Scheme::Off, Scheme::On],
         }
+    }
+
+    /// The mean time between two arrivals.
+    fn between(&self) -> Span {
+        self.gap.unwrap_or_else(|| Span::from_nanos(self.length.as_nanos() / 3 * 2))
     }
 }
 
@@ -126,9 +131,11 @@ pub async fn run(options: &Options, say: Say<'_>) -> Result<Report, CooperationE
             let name = format!("{repeat}-{scheme}");
             say(&format!("run {} of {}, cooperation {scheme}", repeat + 1, options.repeats.max(1)));
             let scene = folder.path().join(name);
-            let town = Town::raise(options, &film, rates, (*scheme, told), seed, &scene).await?;
+            let town = Town::raise(options, &film, rates, (*scheme, told), seed, &scene, say).await?;
             let seen = audience::watch(options, &film, &town, seed, say).await?;
-            let run = town.told(*scheme, seed, &seen)?;
+            let run = town.told(*scheme, seed, &seen).await?;
+            let imagined = twin::run(options, film.manifest(), rates, *scheme, seed);
+            let run = RunReport { imagined, ..run };
             say(&run.to_string());
             runs.push(run);
         }

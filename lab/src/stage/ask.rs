@@ -2,6 +2,7 @@
 
 use super::StageError;
 use protocol::message::OPERATOR;
+use protocol::status::ProxyStatus;
 use protocol::{Message, NodeStatus, PeerId};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -43,15 +44,38 @@ impl Inquiry {
     /// # Errors
     /// It does not answer, or not with this.
     pub async fn status(&mut self) -> Result<NodeStatus, StageError> {
+        self.ask(|message| match message {
+            Message::Status(status) => Some(*status),
+            _ => None,
+        })
+        .await
+    }
+
+    /// How it stands now, if it is a proxy.
+    ///
+    /// # Errors
+    /// It does not answer, or not with this.
+    pub async fn proxy_status(&mut self) -> Result<ProxyStatus, StageError> {
+        self.ask(|message| match message {
+            Message::ProxyStatus(status) => Some(*status),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn ask<T>(&mut self, take: impl Fn(Message) -> Option<T>) -> Result<T, StageError> {
         let peer = self.connection.peer().peer;
         let failed = |why: &dyn std::fmt::Display| StageError::Ask { peer, why: why.to_string() };
         self.connection.send(Message::AskStatus).map_err(|why| failed(&why))?;
         let answer = async {
             loop {
                 match self.inbox.recv().await {
-                    Ok(Message::Status(status)) => return Ok(*status),
                     Ok(Message::Refused { why, .. }) => return Err(failed(&why)),
-                    Ok(_) => {}
+                    Ok(message) => {
+                        if let Some(answer) = take(message) {
+                            return Ok(answer);
+                        }
+                    }
                     Err(why) => return Err(failed(&why)),
                 }
             }

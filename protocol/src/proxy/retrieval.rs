@@ -88,8 +88,7 @@ impl Wish<'_> {
         self.best(offer.quality, |quality| self.time(offer, quality))
     }
 
-    /// Of all that are in time with enough, the one with most, and of those the
-    /// soonest, or the soonest of the peers; if nobody is in time, the least that is accepted, from the
+    /// Of all that are in time with enough, the first by [`Rank`]; if nobody is in time, the least that is accepted, from the
     /// soonest. None if nobody has enough.
     pub(super) fn choose(&self, offers: &[Offer]) -> Option<Bid> {
         let mut best: Option<((Quality, bool, Reverse<Span>), Bid)> = None;
@@ -100,12 +99,11 @@ impl Wish<'_> {
             }
             let asked = offered.min(self.useful.max(self.acceptable));
             let bid = self.bid(offer, asked, true);
-            let (quality, spares) = match self.rank {
+            let (quality, spares_origin) = match self.rank {
                 Rank::Offer => (offered, false),
-                Rank::Useful => (asked, false),
-                Rank::Peers => (asked, offer.place != ORIGIN),
+                Rank::Useful => (asked, offer.place != ORIGIN),
             };
-            let rank = (quality, spares, Reverse(bid.time));
+            let rank = (quality, spares_origin, Reverse(bid.time));
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 best = Some((rank, bid));
             }

@@ -7,6 +7,7 @@
 
 use super::*;
 use crate::eval::{Piece, Study};
+use media::Time;
 
 /// A tenth of the paper's film and gaps: the same shape in a tenth of the time.
 fn short(seed: u64, scheme: Scheme, ladder: Ladder) -> Setting {
@@ -102,6 +103,82 @@ fn smaller_caches_freeze_more_and_four_fifths_are_enough() {
     for verdict in study.size_verdicts().iter().skip(1) {
         assert!(verdict.holds, "{verdict}");
     }
+}
+
+#[test]
+fn playback_waits_as_long_as_equation_5_says_but_for_the_margin() {
+    let of = |scheme, clients| {
+        let outcome = run(&Setting { clients, ..short(2, scheme, Ladder::Three) });
+        outcome.proxies.iter().map(|proxy| proxy.waits).collect::<Vec<Waits>>()
+    };
+    let (margin, way) = (CooperationConfig::paper(ByteCount(0)).margin, Span::from_millis(10));
+    let round_trips = [200, 300, 400].map(Span::from_millis);
+    // Nothing is fetched ahead: every block waits its turn, first come, first served.
+    for scheme in [Scheme::Independent, Scheme::Cooperative] {
+        for waits in of(scheme, 1) {
+            assert!(waits.seen > 100 && waits.longest > Span::from_secs(1), "{scheme:?} {waits:?}");
+            // The margin is in it, and the client's word is older by its way to the proxy.
+            let early = margin.saturating_sub(way);
+            assert_eq!((waits.late, waits.early), (Span::ZERO, early), "{scheme:?} {waits:?}");
+        }
+    }
+    // Equation 4 adds the queue to the round trip in which it goes on being served.
+    for (waits, round_trip) in of(Scheme::Independent, 4).into_iter().zip(round_trips) {
+        assert!(waits.seen > 500 && waits.late == Span::ZERO, "{waits:?}");
+        assert!(waits.early <= margin + round_trip, "{waits:?}");
+    }
+}
+
+/// Three proxies as `lamina bench cooperation` has them: links in the paper's
+/// proportion to Base, a film of half a minute in three layers, players with 4 s of
+/// buffer that come in gaps of two thirds of it and want everything.
+fn real(seed: u64, scheme: Scheme, change: impl FnOnce(&mut CooperationConfig)) -> Outcome {
+    let blocks = 30;
+    let [base, first, second] = [50_000_u64, 22_000, 23_000];
+    let audience = Audience::of(&Setting {
+        blocks,
+        gap: Span::from_secs(20),
+        ..Setting::paper(seed, scheme, Ladder::Three)
+    });
+    let starts =
+        |watchers: &Vec<Watcher>| watchers.iter().map(|watcher| watcher.start).collect::<Vec<Time>>();
+    let link = |times: u64, millis| (BitRate(times * base * 8), Span::from_millis(millis));
+    let mut rules = CooperationConfig::production(ByteCount(u64::MAX));
+    change(&mut rules);
+    run(&Setting {
+        blocks,
+        title: Some(Arc::new(BlockTable::uniform(blocks, Span::from_secs(1), &[base, first, second]))),
+        viewing: Viewing::Given(audience.proxies.iter().map(starts).collect()),
+        buffer: Some(Span::from_secs(4)),
+        start_blocks: 2,
+        origin: vec![link(2, 100), link(2, 150), link(2, 200)],
+        peers: [link(5, 20), link(5, 30), link(5, 50)],
+        client: link(8, 10),
+        rules,
+        ..Setting::paper(seed, scheme, Ladder::Three)
+    })
+}
+
+#[test]
+fn proxies_that_tell_one_another_the_news_take_three_tenths_less_from_the_origin_and_freeze_no_more() {
+    let seeds = 1..=10;
+    let all = |scheme, news| {
+        let outcomes = seeds.clone().map(|seed| real(seed, scheme, |rules| rules.news = news));
+        let outcomes: Vec<Outcome> = outcomes.collect();
+        let proxies = || outcomes.iter().flat_map(|outcome| &outcome.proxies);
+        let origin: u64 = proxies().map(|proxy| proxy.counts.from_origin).sum();
+        let ratio = mean(proxies().flat_map(|proxy| proxy.ratio.iter().copied()));
+        (origin, mean(outcomes.iter().map(freeze)), ratio)
+    };
+    let (off, on) = (all(Scheme::Independent, true), all(Scheme::CooperativeAhead, true));
+    assert!(on.0 * 10 <= off.0 * 7, "{} of {} bytes", on.0, off.0);
+    assert!(on.1 <= off.1 && on.2 >= off.2, "{on:?} {off:?}");
+    // Against proxies that fetch ahead too, but alone, it is half.
+    let ahead = all(Scheme::IndependentAhead, true);
+    assert!(on.0 * 2 <= ahead.0 && on.1 <= ahead.1, "{on:?} {ahead:?}");
+    // What is known only from the last inquiry is too old to help as much.
+    let stale = all(Scheme::CooperativeAhead, false);
+    assert!(on.0 * 10 <= stale.0 * 9, "{} of {} bytes", on.0, stale.0);
 }
 
 #[test]

@@ -38,22 +38,23 @@ pub(super) struct Client {
 #[derive(Clone, Debug)]
 pub(super) struct Seen(pub(super) Vec<Client>);
 
-/// When each client of each proxy comes: exponential gaps by the seed, the same
-/// whatever the scheme is.
+/// When each client of each proxy comes: exponential gaps by the seed, the first
+/// one before the first, the same whatever the scheme is.
 pub(super) fn arrivals(options: &Options, seed: u64) -> Vec<(usize, usize, Span)> {
     let mut all = Vec::new();
     for proxy in 0..PROXIES {
         let mut rng = Rng::stream(seed, u64::try_from(proxy).unwrap_or(0));
-        let (mut at, clients) = match proxy {
-            0 => (options.head_start.as_secs_f64(), options.clients),
-            _ => (0.0, options.others),
-        };
+        let clients = if proxy == 0 { options.clients } else { options.others };
+        let mut at = 0.0;
         for number in 0..usize::from(clients) {
-            all.push((proxy, number, Span::from(Duration::from_secs_f64(at))));
-            at -= (1.0 - rng.unit()).ln() * options.gap.as_secs_f64();
+            at -= (1.0 - rng.unit()).ln() * options.between().as_secs_f64();
+            all.push((proxy, number, at));
         }
     }
-    all
+    // Nobody waits for the first of all.
+    let first = all.iter().map(|(.., at)| *at).fold(f64::INFINITY, f64::min);
+    let after = |at: f64| Span::from(Duration::from_secs_f64((at - first).max(0.0)));
+    all.into_iter().map(|(proxy, number, at)| (proxy, number, after(at))).collect()
 }
 
 /// Lets the audience come, and waits until the last has gone.
@@ -140,15 +141,15 @@ mod tests {
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
         let first: Vec<_> = of(1).into_iter().filter(|(proxy, ..)| *proxy == 0).map(|(.., at)| at).collect();
-        assert_eq!((first.len(), first[0]), (10, Span::from_secs(6)));
+        assert_eq!(first.len(), 10);
         assert!(first.windows(2).all(|pair| pair[0] <= pair[1]));
-        assert_eq!(of(1).len(), 14);
-        let gaps: Vec<f64> = (0..200)
-            .flat_map(|seed| of(seed).into_iter().filter(|(proxy, number, _)| (*proxy, *number) == (0, 9)))
-            .map(|(.., at)| (at.as_secs_f64() - 6.0) / 9.0)
-            .collect();
-        let mean = gaps.iter().sum::<f64>() / float(gaps.len());
-        assert!((2.8..3.2).contains(&mean), "{mean}");
+        assert_eq!((of(1).len(), of(1).iter().map(|(.., at)| *at).min()), (18, Some(Span::ZERO)));
+        let gap = |seed| {
+            let at = |number| of(seed).into_iter().find(|one| (one.0, one.1) == (0, number)).unwrap().2;
+            (at(9) - at(0)).as_secs_f64() / 9.0
+        };
+        let mean = (0..200).map(gap).sum::<f64>() / 200.0;
+        assert!((19.0..21.0).contains(&mean), "{mean}: two thirds of 30 s");
     }
 
     #[test]

@@ -43,6 +43,21 @@ impl Rates {
         Self { base: BitRate(base), gold: BitRate(gold), nodes: times(2), peers: times(5), client: times(8) }
     }
 
+    /// Rate and one-way delay from the nodes to each proxy.
+    pub(super) fn origin(self) -> Vec<(BitRate, Span)> {
+        NODES_MS.map(|delay| (self.nodes, Span::from_millis(delay))).to_vec()
+    }
+
+    /// Rate and one-way delay between the proxies of each pair.
+    pub(super) fn pairs(self) -> [(BitRate, Span); 3] {
+        PAIRS.map(|(_, _, delay)| (self.peers, Span::from_millis(delay)))
+    }
+
+    /// Rate and one-way delay to each client.
+    pub(super) fn client(self) -> (BitRate, Span) {
+        (self.client, Span::from_millis(CLIENT_MS))
+    }
+
     pub(super) fn to_nodes(self, proxy: usize) -> LinkShape {
         shape(self.nodes, NODES_MS.get(proxy).copied().unwrap_or_default())
     }

@@ -3,11 +3,15 @@
 use super::audience::Seen;
 use super::links::{PAIRS, PROXIES, Rates};
 use super::report::{Bytes, RunReport};
-use super::{CooperationError, Options, Scheme};
+use super::{CooperationError, Options, Say, Scheme};
 use crate::links::{DoorId, LinkId, Links, Way};
-use crate::stage::{Process, Size, Stage, StagePlan};
+use crate::stage::{Inquiry, Process, Size, Stage, StagePlan};
 use media::library::TitleFolder;
+use media::{BitRate, Span};
+use protocol::proxy::cooperation::Server;
+use protocol::status::ProxyStatus;
 use protocol::{NodeAddress, PeerId};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -28,7 +32,27 @@ pub(super) struct Town {
     doors: Vec<(DoorId, NodeAddress)>,
     to_nodes: Vec<LinkId>,
     between: Vec<LinkId>,
+    /// Where the proxies listen.
+    places: Vec<(PeerId, SocketAddr)>,
+    rates: Rates,
     folder: PathBuf,
+}
+
+/// What a proxy thought of a link in the end, and what the link was.
+#[derive(Clone, Debug, Serialize)]
+pub struct Estimated {
+    /// The proxy, from 1.
+    pub proxy: usize,
+    /// At the other end.
+    pub server: Server,
+    /// One-way delay as estimated.
+    pub delay: Span,
+    /// Half of a round trip over the empty link.
+    pub set_delay: Span,
+    /// Rate as estimated.
+    pub rate: BitRate,
+    /// What the link carries.
+    pub set_rate: BitRate,
 }
 
 /// Whether this program's proxies can be told to cooperate.
@@ -53,8 +77,12 @@ impl Town {
         scheme: (Scheme, bool),
         seed: u64,
         folder: &Path,
+        say: Say<'_>,
     ) -> Result<Self, CooperationError> {
         let links = Links::start(seed)?;
+        if !links.hurry() {
+            say("hint: as root the links keep their times on a busy machine too (chrt -r 10)");
+        }
         let plan = StagePlan {
             program: options.program.clone(),
             folder: folder.to_owned(),
@@ -105,7 +133,7 @@ impl Town {
             proxies.push(proxy);
         }
         let folder = folder.to_owned();
-        Ok(Self { _proxies: proxies, stage, links, doors, to_nodes, between, folder })
+        Ok(Self { _proxies: proxies, stage, links, doors, to_nodes, between, places, rates, folder })
     }
 
     /// Where clients find a proxy.
@@ -123,8 +151,34 @@ impl Town {
         &self.folder
     }
 
+    /// How a proxy stands; asked where it listens, past the links.
+    async fn status(&self, proxy: usize) -> Result<ProxyStatus, CooperationError> {
+        let place = self.places.get(proxy).copied();
+        let (peer, at) = place.ok_or_else(|| std::io::Error::other("there is no such proxy"))?;
+        Ok(Inquiry::of(self.stage.keys(), peer, at).await?.proxy_status().await?)
+    }
+
+    fn estimated(&self, proxy: usize, status: &ProxyStatus) -> Vec<Estimated> {
+        let shape = |server: Server| match server {
+            Server::Origin => self.rates.origin().get(proxy).copied(),
+            Server::Peer(peer) => {
+                let other = self.places.iter().position(|(place, _)| *place == peer)?;
+                let pair = PAIRS.iter().position(|(one, two, _)| {
+                    (*one, *two) == (proxy, other) || (*one, *two) == (other, proxy)
+                })?;
+                self.rates.pairs().get(pair).copied()
+            }
+        };
+        let of = |line: &protocol::status::ServerLine| {
+            let (set_rate, set_delay) = shape(line.server)?;
+            let (server, delay, rate) = (line.server, line.delay, line.rate);
+            Some(Estimated { proxy: proxy + 1, server, delay, set_delay, rate, set_rate })
+        };
+        status.servers.iter().filter_map(of).collect()
+    }
+
     /// What a proxy got by its links, and what its clients got.
-    fn bytes(&self, proxy: usize) -> Bytes {
+    fn bytes(&self, proxy: usize, status: &ProxyStatus) -> Bytes {
         let nodes = self.to_nodes.get(proxy).map_or(0, |link| self.links.counts(*link).back.bytes);
         let from_peers = PAIRS.iter().zip(&self.between).map(|((one, other, _), link)| {
             let counts = self.links.counts(*link);
@@ -136,17 +190,28 @@ impl Town {
         });
         let clients =
             self.doors.get(proxy).map_or(0, |(door, _)| self.links.counts_of_others(*door).back.bytes);
-        Bytes { nodes, peers: from_peers.sum(), clients }
+        let (origin, given) = (status.proxy.bytes_from_nodes, status.proxy.bytes_from_peers);
+        Bytes { origin, given, nodes, peers: from_peers.sum(), clients }
     }
 
     /// What came of a run. Ends everything.
-    pub(super) fn told(self, scheme: Scheme, seed: u64, seen: &Seen) -> Result<RunReport, CooperationError> {
+    pub(super) async fn told(
+        self,
+        scheme: Scheme,
+        seed: u64,
+        seen: &Seen,
+    ) -> Result<RunReport, CooperationError> {
         let late_ms = self.links.lateness().permille(990).as_secs_f64() * 1_000.0;
         if late_ms > LATE_MS || self.links.turned_away() > 0 {
             return Err(CooperationError::CannotKeepUp { late_ms });
         }
-        let bytes = (0..PROXIES).map(|proxy| self.bytes(proxy)).collect();
-        Ok(RunReport::of(scheme, seed, late_ms, bytes, seen))
+        let (mut bytes, mut estimates) = (Vec::new(), Vec::new());
+        for proxy in 0..PROXIES {
+            let status = self.status(proxy).await?;
+            bytes.push(self.bytes(proxy, &status));
+            estimates.extend(self.estimated(proxy, &status));
+        }
+        Ok(RunReport { estimates, ..RunReport::of(scheme, seed, late_ms, bytes, seen) })
     }
 }
 

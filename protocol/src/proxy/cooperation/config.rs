@@ -37,12 +37,10 @@ pub enum Rank {
     /// The one that could deliver the highest quality, wanted or not; of equal
     /// ones the soonest (the paper's text).
     Offer,
-    /// The same, but more than is asked for counts no more: of those that can
-    /// deliver all that is wanted the soonest, which spares the origin.
+    /// The one that delivers most of what is asked for; of equal ones a peer before
+    /// the origin, even if the origin were sooner, and of peers the soonest. More
+    /// than is asked for counts no more.
     Useful,
-    /// The same, and of those that are in time with as much, a peer goes before the
-    /// origin, even if the origin were sooner.
-    Peers,
 }
 
 /// The settings of [`super::Cooperation`].
@@ -61,7 +59,7 @@ pub struct CooperationConfig {
     pub transfer: Transfer,
     /// Default `Requested`.
     pub floor: Floor,
-    /// Default `Peers`; `Offer` in the paper.
+    /// Default `Useful`; `Offer` in the paper.
     pub rank: Rank,
     /// Whether a peer that has asked about a block is told when it is kept here.
     /// Without it a peer knows what was held when it asked last, and asks again
@@ -114,7 +112,7 @@ impl CooperationConfig {
             relay: Relay::CutThrough,
             transfer: Transfer::Delta,
             floor: Floor::Requested,
-            rank: Rank::Peers,
+            rank: Rank::Useful,
             news: true,
             inquiry: 20,
             ahead: 10,

@@ -76,6 +76,11 @@ fn the_best_quality_in_time_wins_then_the_soonest_and_nobody_asks_for_more_than_
     assert_eq!((bid.place, bid.quality), (0, Quality(5)), "ten is more than six, but five is wanted");
     let useful = Wish { rank: Rank::Useful, ..wish };
     assert_eq!(useful.choose(&[far, near]).unwrap().place, 1, "both can deliver what is wanted");
+    let quick = offer(0, 10, 1, 50, 0);
+    assert!(useful.bid(&quick, Quality(5), true).time < useful.bid(&near, Quality(5), true).time);
+    assert_eq!(useful.choose(&[quick, near]).unwrap().place, 1, "a peer in time spares the origin");
+    let busy = offer(1, 6, 20, 20, 2_500);
+    assert_eq!(useful.choose(&[quick, busy]).unwrap().place, 0, "but not at the price of quality");
     let others = Wish { useful: Quality(6), ..wish };
     assert_eq!(others.choose(&[near]).unwrap().quality, Quality(6), "another client wants six");
 }

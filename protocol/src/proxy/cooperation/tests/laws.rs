@@ -147,6 +147,7 @@ proptest! {
         let mut rig = Rig::new(room, |config| {
             config.transfer = if delta { Transfer::Delta } else { Transfer::Whole };
             config.max_fetches = 6;
+            config.news = delta;
         });
         let mut seen = Seen::default();
         for op in &ops {

@@ -52,6 +52,42 @@ fn whoever_asks_is_answered_and_its_marks_last_until_it_asks_for_something_else(
 }
 
 #[test]
+fn whoever_marked_a_block_is_told_when_it_is_kept_and_nobody_else() {
+    for news in [true, false] {
+        let mut rig = Rig::new(400, |config| (config.prefetch, config.news) = (false, news));
+        rig.arrive(1);
+        rig.query(&[(0, 20), (40, 20)]);
+        let told = |outputs: Vec<Output>| {
+            let replies = outputs.into_iter().filter_map(|output| match output {
+                Output::Reply { to, reply } => Some((to, reply)),
+                _ => None,
+            });
+            replies.collect::<Vec<_>>()
+        };
+        let mut fetched = |fetch, block| {
+            rig.ask(1, block, 3, 9_000);
+            told(rig.fetched(fetch, 3))
+        };
+        let runs = vec![QualityRun { blocks: BlockRange { first: 45, count: 1 }, quality: Quality(3) }];
+        let reply = (peer("p2"), Reply { title: film(), runs });
+        assert_eq!(fetched(0, 45), if news { vec![reply] } else { vec![] });
+        assert_eq!(fetched(1, 30), [], "it did not ask about this one");
+    }
+}
+
+#[test]
+fn what_a_peer_tells_unasked_counts_from_the_next_request_on() {
+    let mut rig = Rig::new(400, |config| config.rank = Rank::Useful);
+    rig.arrive(1);
+    assert_eq!(fetches(&rig.ask(1, 0, 4, 4_000))[1], (1, true, 1, 0, 3, false), "nobody else has it");
+    rig.fetched(0, 4);
+    rig.reply(2, 1, 4);
+    let ahead = rig.ask(1, 1, 4, 4_000);
+    assert_eq!(fetches(&ahead), [(2, false, 2, 0, 4, false)], "from the peer, without a new query");
+    assert_eq!(queries(&ahead), Vec::<Vec<(u32, u32)>>::new());
+}
+
+#[test]
 fn a_hit_gives_what_is_in_time_and_at_least_what_is_accepted() {
     let mut rig = Rig::new(400, |config| config.prefetch = false);
     rig.tell(Input::Restored { title: film(), block: 5, quality: Quality(4) });
