@@ -7,6 +7,7 @@
 
 mod account;
 mod advice;
+mod agenda;
 mod block_table;
 mod cache_table;
 mod clients;
@@ -47,6 +48,7 @@ use crate::message::{Hello, Message, PROTOCOL_VERSION, Refusal, Role};
 use crate::node::autonomy::UserId;
 use crate::peer::PeerId;
 use advice::Advisor;
+use agenda::Agenda;
 use fills::Fills;
 use lines::{Lines, NodeId};
 use media::{Span, Time, TitleSummary};
@@ -70,11 +72,13 @@ pub struct Proxy {
     fills: Fills,
     advisor: Advisor,
     users: Users,
+    agenda: Agenda,
     lines: Lines,
     /// Requests upstream that are not answered: for whom, and of whom.
     awaited: BTreeMap<u32, (UserId, NodeId)>,
     next_request: u32,
-    /// Whether anything happened that may have consequences upstream.
+    /// Whether anything happened that may have consequences upstream, beside what the
+    /// agenda says of users.
     changed: bool,
     /// When something upstream is due.
     due: Option<Time>,
@@ -106,6 +110,7 @@ impl Proxy {
             fills: Fills::default(),
             advisor: Advisor::new(config.cooperation),
             users: Users::new(),
+            agenda: Agenda::default(),
             lines: Lines::default(),
             awaited: BTreeMap::new(),
             next_request: OWN_REQUESTS,

@@ -125,6 +125,11 @@ impl Stepper {
         Quality(self.target().layers().saturating_add(extra)).min(self.limit()).max(Quality::BRONZE)
     }
 
+    /// The quality that would be asked for if every source were there.
+    pub fn hoped(&self) -> Quality {
+        self.wish.min(self.carried).max(Quality::BRONZE)
+    }
+
     /// What the viewer wants.
     pub fn wish(&self) -> Quality {
         self.wish

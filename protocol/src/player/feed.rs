@@ -1,9 +1,9 @@
 //! Which block goes to the pipeline, when, and with how many layers. What was
 //! fed never changes any more.
 
-use crate::player::Player;
 use crate::player::event::Event;
 use crate::player::io::{GiveUp, Output};
+use crate::player::{Failure, Player};
 use crate::quality::Cause;
 use media::{ByteCount, Layer, Quality, Span, Time};
 
@@ -77,8 +77,17 @@ impl Player {
         if self.waits_for_base(block) {
             return false;
         }
-        self.buffer.settled(block) >= self.stepper.wanted()
+        self.buffer.settled(block) >= self.stepper.wanted().max(self.awaited(now))
             || self.due_at(block).is_some_and(|when| when <= now)
+    }
+
+    /// The quality for which a block waits as long as its time allows, since the source
+    /// of a layer has failed only just now: whoever takes its place may bring it yet.
+    fn awaited(&self, now: Time) -> Quality {
+        let hoped = self.stepper.hoped();
+        let recent = |failure: &Failure| now - failure.verdict < self.config.buffer;
+        let failed = self.failures.iter().take(usize::from(hoped.layers())).flatten().any(recent);
+        if failed { hoped } else { Quality::BRONZE }
     }
 
     /// Whether a start on a narrow link waits for more Base than one block.

@@ -9,6 +9,7 @@
 
 use super::Proxy;
 use super::advice::client;
+use super::agenda::Entry;
 use super::cooperation::Input as MindInput;
 use super::io::{Event, Output};
 use super::lines::{LineAction, NodeId};
@@ -24,23 +25,24 @@ use std::collections::VecDeque;
 const ROUNDS: u32 = 3;
 
 impl Proxy {
-    /// Does everything that is due upstream, if anything changed or its time came.
+    /// Does everything that is due upstream, if anything changed or its time came: for
+    /// those users alone whom it concerns.
     pub(super) fn tend(&mut self, now: Time) {
-        if !self.changed && self.due.is_none_or(|due| now < due) {
+        let idle = !self.changed && !self.agenda.has_news();
+        if idle && self.due.is_none_or(|due| now < due) {
             return;
         }
         for _ in 0..ROUNDS {
             self.changed = false;
             self.tend_lines(now);
-            let users: Vec<UserId> = self.users.keys().copied().collect();
-            for user in users {
+            for user in self.agenda.take(now) {
                 self.tend_user(now, user);
             }
             self.tend_lines(now);
             self.look_at_origin(now);
             self.retry_parked(now);
             self.hedge(now);
-            if !self.changed {
+            if !self.changed && !self.agenda.has_news() {
                 break;
             }
         }
@@ -48,40 +50,47 @@ impl Proxy {
     }
 
     fn next_due(&self, now: Time) -> Option<Time> {
-        let patience = |user: &User| self.patience(user);
-        let of_user = |user: &User| {
-            let search =
-                user.search.map(|search| search.again.unwrap_or(search.since + self.config.seek_patience));
-            let report = user.standing.home().filter(|home| self.lines.is_up(*home)).map(|_| user.report_at);
-            let waits = user.seats.values().filter_map(|seat| match seat {
-                Seat::Waits(until) | Seat::Held { stands_by: Some(until), .. } => Some(*until),
-                Seat::Asked(_, since) => Some(*since + self.config.seek_patience),
-                Seat::Held { stands_by: None, .. } => None,
-            });
-            let times = [
-                user.until,
-                user.standing.doubt_until(),
-                user.doors.poll_timeout(&patience(user)),
-                search,
-                report,
-            ];
-            times.into_iter().flatten().chain(waits).filter(|when| *when > now).min()
-        };
         let lines = self.lines.poll_timeout(&self.config, |node| self.is_needed(node));
         let parked = self.fills.parked().next().map(|_| now + self.config.ask_again);
-        let hedge = self.hedge_timeout(now);
         // What could not be done by now waits for an input.
-        let others = [lines.filter(|when| *when > now), parked, hedge].into_iter().flatten();
-        self.users.values().filter_map(of_user).chain(others).min()
+        let lines = lines.filter(|when| *when > now);
+        // What came up in the last round comes next.
+        let news = self.agenda.has_news().then(|| now + self.config.ask_again);
+        [lines, parked, news, self.hedge_timeout(now), self.agenda.next()].into_iter().flatten().min()
+    }
+
+    /// How a user stands on the agenda.
+    fn entry(&self, now: Time, user: &User) -> Entry {
+        let search =
+            user.search.map(|search| search.again.unwrap_or(search.since + self.config.seek_patience));
+        let report = user.standing.home().filter(|home| self.lines.is_up(*home)).map(|_| user.report_at);
+        let waits = user.seats.values().filter_map(|seat| match seat {
+            Seat::Waits(until) | Seat::Held { stands_by: Some(until), .. } => Some(*until),
+            Seat::Asked(_, since) => Some(*since + self.config.seek_patience),
+            Seat::Held { stands_by: None, .. } => None,
+        });
+        let doubt = user.standing.doubt_until();
+        let times = [user.until, doubt, user.doors.poll_timeout(&self.patience(user)), search, report];
+        let due = times.into_iter().flatten().chain(waits).filter(|when| *when > now).min();
+        Entry { due, in_doubt: doubt.is_some(), nodes: user.needed() }
+    }
+
+    /// A node is there, or is not any more: news for those who need it.
+    pub(super) fn mark_users_of(&mut self, node: NodeId) {
+        let of = |user: &User| user.needs(node) || user.layers.iter().flatten().any(|other| *other == node);
+        for (id, _) in self.users.iter().filter(|(_, user)| of(user)) {
+            self.agenda.mark(*id);
+        }
+        self.changed = true;
     }
 
     fn is_needed(&self, node: NodeId) -> bool {
-        self.advisor.is_peer(node) || self.users.values().any(|user| user.needs(node))
+        self.advisor.is_peer(node) || self.agenda.needs(node)
     }
 
     fn tend_lines(&mut self, now: Time) {
-        let (users, advisor) = (&self.users, &self.advisor);
-        let needed = |node: NodeId| advisor.is_peer(node) || users.values().any(|user| user.needs(node));
+        let (agenda, advisor) = (&self.agenda, &self.advisor);
+        let needed = |node: NodeId| advisor.is_peer(node) || agenda.needs(node);
         for action in self.lines.poll(now, &self.config, needed) {
             match action {
                 LineAction::Dial(node) => {
@@ -96,7 +105,7 @@ impl Proxy {
                     }
                     self.peer_lost(now, node);
                     self.refetch(now, node);
-                    self.changed = true;
+                    self.mark_users_of(node);
                 }
             }
         }
@@ -111,6 +120,10 @@ impl Proxy {
         self.seek(now, id);
         self.take_seats(now, id);
         self.report(now, id);
+        if let Some(user) = self.users.get(&id) {
+            let entry = self.entry(now, user);
+            self.agenda.enter(id, entry);
+        }
     }
 
     /// Whether somebody serves Base, or is hoped to.
@@ -144,7 +157,7 @@ impl Proxy {
             let door = user.doors.next(now, &patience, |known| self.round(backup, known));
             if let Some(door) = door {
                 user.search = Some(Search::at(door, now));
-                self.changed = true;
+                self.agenda.mark(id);
             }
         }
         self.users.insert(id, user);
@@ -204,7 +217,7 @@ impl Proxy {
         user.refusal = user.refusal.or(why);
         let last = user.doors.not_found(now, search.door, &patience);
         let settled = matches!(why, Some(Refusal::Token | Refusal::Full | Refusal::NotAllowed));
-        self.changed = true;
+        self.agenda.mark(id);
         let held = |line: &CachedLine| line.title == user.title && line.held > 0;
         let nobody = user.refusal.is_none() && self.advisor.mind.title_lines().iter().any(held);
         if user.asking.is_some() && user.standing.home().is_none() && (last || settled) {
@@ -313,7 +326,7 @@ impl Proxy {
         if let Some(node) = self.lines.at(to) {
             self.event(Event::ServedBy { user: id, node, epoch });
         }
-        self.changed = true;
+        self.agenda.mark(id);
     }
 
     /// The client must know the epoch if it is to seek service without us.
@@ -355,6 +368,7 @@ impl Proxy {
     /// A client is done, or will not come back: nothing upstream is held for it.
     pub(super) fn depart(&mut self, now: Time, id: UserId) {
         let Some(user) = self.users.remove(&id) else { return };
+        self.agenda.forget(id);
         self.think(now, MindInput::Left { client: client(id) });
         if let Some(request) = user.search.and_then(|search| search.request) {
             self.awaited.remove(&request);

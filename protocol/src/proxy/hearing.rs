@@ -28,6 +28,7 @@ impl Proxy {
             Message::Alive(number) => self.lines.alive(now, node, number, &self.config),
             Message::Draining => {
                 self.lines.draining(node);
+                self.mark_users_of(node);
                 self.peer_lost(now, node);
             }
             Message::Reply(reply) => self.replied(now, node, reply),
@@ -65,14 +66,16 @@ impl Proxy {
 
     /// Something came from a node: it is there.
     pub(super) fn heard_upstream(&mut self, now: Time, node: NodeId) {
+        self.agenda.mark_doubts();
         if self.lines.heard(now, node) {
             self.peer_found(now, node);
-            self.changed = true;
+            self.mark_users_of(node);
         }
     }
 
     fn hear_delivery(&mut self, now: Time, id: UserId, node: NodeId, epoch: u64) {
         let Some(user) = self.users.get(&id) else { return };
+        self.agenda.mark(id);
         let mut standing = user.standing.clone();
         let delivery = standing.hear_delivery(now, node, epoch, |home| self.look_at(home));
         if let Some(user) = self.users.get_mut(&id) {
@@ -83,6 +86,7 @@ impl Proxy {
 
     pub(super) fn hear_word(&mut self, now: Time, id: UserId, from: NodeId, word: Word<NodeId>) {
         let Some(user) = self.users.get_mut(&id) else { return };
+        self.agenda.mark(id);
         let (Word::Backup(_, epoch) | Word::Layer(_, _, epoch)) = word;
         let before = user.standing.epoch();
         if user.standing.postpone(from, word) || !user.standing.is_from_home(from, epoch) {
@@ -131,6 +135,7 @@ impl Proxy {
             // Nobody waits for it any more.
             return self.say(node, Message::Close(opened.session));
         };
+        self.agenda.mark(id);
         let sought = user.search.is_some_and(|search| search.request == Some(opened.request));
         user.seats.insert(node, Seat::Held { session: opened.session, stands_by: None });
         if sought {
@@ -194,6 +199,7 @@ impl Proxy {
     fn sent_on(&mut self, now: Time, node: NodeId, request: u32, base: NodeAddress) {
         let Some((id, _)) = self.awaited.remove(&request).filter(|(_, asked)| *asked == node) else { return };
         let base = self.lines.number(now, base.into());
+        self.agenda.mark(id);
         let Some(user) = self.users.get_mut(&id) else { return };
         let Some(search) = user.search.filter(|search| search.request == Some(request)) else { return };
         match base {
@@ -205,6 +211,7 @@ impl Proxy {
     fn refused_upstream(&mut self, now: Time, node: NodeId, request: u32, why: Refusal) {
         let Some((id, _)) = self.awaited.remove(&request).filter(|(_, asked)| *asked == node) else { return };
         let again = now + self.config.ask_again;
+        self.agenda.mark(id);
         let Some(user) = self.users.get_mut(&id) else { return };
         match user.search {
             Some(search) if search.request == Some(request) => {
@@ -231,7 +238,7 @@ impl Proxy {
         self.forget_seats(node);
         self.lines.up(now, node, peer, round_trip);
         self.peer_found(now, node);
-        self.changed = true;
+        self.mark_users_of(node);
     }
 
     /// A connection is over, or could not be made.
@@ -240,7 +247,7 @@ impl Proxy {
         self.lines.down(node);
         self.peer_lost(now, node);
         self.forget_seats(node);
-        self.changed = true;
+        self.mark_users_of(node);
         let of = |user: &User| user.search.is_some_and(|search| search.asked() == node);
         let searching: Vec<UserId> =
             self.users.iter().filter(|(_, user)| of(user)).map(|(id, _)| *id).collect();

@@ -121,9 +121,12 @@ impl Proxy {
     /// its title.
     fn note_serving(&mut self, now: Time, chunk: &ChunkId, node: NodeId, serves: bool) {
         let until = (!serves).then(|| now + self.config.ask_again);
-        for user in self.users.values_mut().filter(|user| user.title == chunk.title) {
-            if let Some(Seat::Held { stands_by, .. }) = user.seats.get_mut(&node) {
+        for (id, user) in self.users.iter_mut().filter(|(_, user)| user.title == chunk.title) {
+            if let Some(Seat::Held { stands_by, .. }) = user.seats.get_mut(&node)
+                && *stands_by != until
+            {
                 *stands_by = until;
+                self.agenda.mark(*id);
             }
         }
     }

@@ -117,7 +117,7 @@ impl Proxy {
             return Err(Refusal::Full);
         }
         let session = self.guests.open(link, &open.title, quality)?;
-        self.changed = true;
+        self.agenda.mark(open.user);
         if let Some(user) = self.users.get_mut(&open.user) {
             let former = user.link.replace(link).filter(|former| *former != link);
             let before = std::mem::replace(&mut user.session, session);
@@ -167,6 +167,7 @@ impl Proxy {
         if let Some(user) = self.users.get_mut(&id) {
             user.asking = None;
             user.report_at = user.report_at.max(now);
+            self.agenda.mark(id);
         }
         if let Err(why) = granted {
             self.depart(now, id);
@@ -380,7 +381,7 @@ impl Proxy {
                 self.depart(now, id);
             } else {
                 (user.link, user.until) = (None, Some(now + self.config.lease));
-                self.changed = true;
+                self.agenda.mark(id);
             }
         }
     }

@@ -160,6 +160,14 @@ impl User {
         wanted
     }
 
+    /// Every node to which it needs a connection, each once.
+    pub(super) fn needed(&self) -> Vec<NodeId> {
+        let mut needed = self.wanted();
+        let asked = self.search.map(|search| search.asked());
+        needed.extend(asked.filter(|asked| !needed.contains(asked)));
+        needed
+    }
+
     /// Whether it needs a connection to this node.
     pub(super) fn needs(&self, node: NodeId) -> bool {
         self.standing.home() == Some(node)

@@ -6,6 +6,7 @@ use crate::player::*;
 use crate::quality::Cause;
 use media::{BitRate, Layer, Quality};
 
+const GOLD: u64 = (LENGTHS[0] + LENGTHS[1] + LENGTHS[2]) * 8;
 const LEFT_OUT: FetchFailure = FetchFailure::Refused(Refusal::Filtered);
 
 #[test]
@@ -45,4 +46,27 @@ fn behind_a_proxy_the_player_does_not_step_by_itself() {
     };
     assert_eq!(narrow(true), (Quality::GOLD, 0.ms()), "Base comes first all the same");
     assert!(narrow(false).0 < Quality::GOLD);
+}
+
+#[test]
+fn a_proxy_dies_and_gold_goes_on_at_another_since_the_buffer_is_deeper_than_the_search() {
+    for (link, deepest) in [(50_000_000, 30), (GOLD * 13 / 10, 24)] {
+        let all = |proxy| vec![vec![proxy]; 3];
+        let wide = BitRate(link);
+        let mut rig = Rig::sources(1, title(60, &LENGTHS), wide, Quality::GOLD, all(A));
+        rig.put(Input::Filters { source: A });
+        rig.run(20_150.ms());
+        assert!(rig.fed()[4..].iter().all(|layers| *layers == 3), "{:?}", rig.fed());
+        // Another proxy is found a moment after the verdict.
+        rig.kill(A);
+        rig.run(450.ms());
+        let service = Service { home: Some(E), epoch: 2, ..Service::default() };
+        rig.run(500.ms());
+        rig.put(Input::Found(Found { sources: all(E), service }));
+        rig.put(Input::Filters { source: E });
+        rig.run(15.s());
+        let (fed, facts) = (rig.fed(), format!("{link}: {:?}, {:?}", rig.fed(), rig.transitions()));
+        assert_eq!((rig.source_of(Layer::BASE), rig.pipe.frozen), (Some(E), 0.ms()), "{facts}");
+        assert!(fed.len() > deepest && fed[4..].iter().all(|layers| *layers == 3), "{facts}");
+    }
 }

@@ -148,6 +148,7 @@ impl Rig {
         let mut outputs = Vec::new();
         while let Some(input) = inputs.pop_front() {
             self.proxy.handle_input(self.now, input);
+            self.check_needs();
             while let Some(output) = self.proxy.poll_output() {
                 match output {
                     Output::Event(event) => self.events.push(event),
@@ -162,6 +163,18 @@ impl Rig {
             }
         }
         outputs
+    }
+
+    /// The agenda knows which nodes the users need.
+    fn check_needs(&self) {
+        let proxy = &self.proxy;
+        if proxy.agenda.has_news() {
+            return;
+        }
+        for node in self.nodes.keys().filter_map(|address| proxy.lines.find(*address)) {
+            let needed = proxy.users.values().any(|user| user.needs(node));
+            assert_eq!(proxy.agenda.needs(node), needed, "{node:?}");
+        }
     }
 
     fn dial(&mut self, to: Upstream) -> Input {
