@@ -79,6 +79,8 @@ enum What {
     Sim,
     /// Exact blocking probabilities: milliseconds for 100 to 10,000 servers
     Theory,
+    /// Viewers let in and out a second, beside the bare decision
+    Admission,
 }
 
 /// Arguments of `lamina bench cooperation`.
@@ -153,6 +155,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
         What::Cooperation(args) => cooperate(args, json),
         What::Sim => tell(&lab::bench::sim::run(&lab::bench::sim::Options::default(), &mut say)?, json),
+        What::Admission => tell(&lab::bench::admission::run(&mut say)?, json),
         What::Theory => tell(&lab::bench::theory::run(&mut say)?, json),
     }
 }

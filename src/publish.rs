@@ -3,10 +3,12 @@
 use crate::door::{CHECK_FAILED, DONE, Outcome};
 use crate::operator::{Keyring, Operator, Status};
 use crate::{encode, running};
-use media::{Layer, Span, TitleName};
+use media::library::{Library, set_class};
+use media::{Layer, Span, TitleClass, TitleName};
 use protocol::Message;
 use protocol::status::PlacementLine;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -21,6 +23,7 @@ const SETTLED: u32 = 4;
 Examples:
   lamina publish film
   lamina publish film --to 127.0.0.1:4460 --copies 2 --wait 60s
+  lamina publish briefing --class first-time --library library   (where the origin's library lies)
 Waits until every layer has its copies. Exit code 1 means that some were missing when the
 time was over; the origin goes on trying.")]
 pub(crate) struct Args {
@@ -35,6 +38,13 @@ pub(crate) struct Args {
     /// How much it is wanted, in thousandths of the most wanted title
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(..=1000), value_name = "0..1000")]
     popularity: u16,
+    /// Class it anew first, in the origin's library on this machine: archived,
+    /// first-time or ad-hoc
+    #[arg(long, value_name = "CLASS")]
+    class: Option<TitleClass>,
+    /// The origin's library, for --class
+    #[arg(long, default_value = "library", value_name = "DIR", requires = "class")]
+    library: PathBuf,
     /// How long to wait for the copies; 0 does not wait
     #[arg(long, value_parser = encode::span, default_value = "30s", value_name = "TIME")]
     wait: Span,
@@ -107,6 +117,13 @@ pub(crate) fn take_back(args: &TakeBack) -> Outcome {
 
 async fn publish(args: &Args) -> anyhow::Result<Spread> {
     let mut operator = Operator::dial(&args.to, &args.keyring).await?;
+    if let Some(class) = args.class {
+        let library = Library::open(&args.library)?;
+        // An origin that is asked to publish looks through its library first.
+        if set_class(&library, &args.title, class)? {
+            eprintln!("{} is {class} from now on", args.title);
+        }
+    }
     let (title, copies, popularity) = (&args.title, args.copies, args.popularity);
     operator.order(|request| Message::Publish { request, title: title.clone(), copies, popularity }).await?;
     let until = Instant::now() + Duration::from_nanos(args.wait.as_nanos());

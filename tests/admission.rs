@@ -10,12 +10,13 @@
 mod support;
 
 use media::{Quality, TitleClass};
+use player::{Command as Order, PlayerEvent};
 use protocol::{Message, Open, Progress, Refusal, UserId, Visit};
 use sim::theory::{Load, System};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use support::{Dice, Node, authority, lamina, peer, said, small_title};
+use support::{Dice, Node, Viewer, authority, lamina, peer, said, small_title};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use transport::{Connection, Endpoint, EndpointConfig, Inbox, Keys};
@@ -206,4 +207,45 @@ async fn a_running_node_refuses_as_many_of_each_class_as_the_exact_formula_says(
     );
     let viewings = status["admission"]["classes"].as_array().unwrap();
     assert!(viewings.iter().all(|line| line["viewings"] == 0), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_that_has_paused_for_long_gives_its_slot_back_and_is_let_in_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let title = small_title(folder.path(), 30);
+    let keys = folder.path().join("keys");
+    Keys::init(&keys).unwrap();
+    let settings = "level = \"origin\"\nlibrary = \"library\"\nkeys = \"keys\"\npause_ms = 500\n";
+    std::fs::write(folder.path().join("node.toml"), settings).unwrap();
+    let node = Node::start(folder.path(), &["--config", "node.toml"]);
+    let used = || {
+        let asked = lamina(&["status", &node.address, "--keys", "keys", "--json"], folder.path());
+        let status: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+        status["slots"]["used"].as_u64().unwrap()
+    };
+    let address = (None, node.address.parse().unwrap());
+    let mut viewer = Viewer::start(address, &title.manifest().title, &keys, Quality::BRONZE);
+    let begun = |event: &PlayerEvent| matches!(event, PlayerEvent::FirstPicture { .. });
+    viewer.wait(begun).await.expect("a first picture");
+    assert_eq!(used(), 1);
+    viewer.orders.send(Order::Pause).await.unwrap();
+    let end = Instant::now() + PATIENCE;
+    while used() > 0 {
+        assert!(Instant::now() < end, "the slot is not given back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    viewer.orders.send(Order::Resume).await.unwrap();
+    let mut lines = Vec::new();
+    let sought = |event: &PlayerEvent| {
+        lines.extend(lab::demo::told(event));
+        matches!(event, PlayerEvent::Repull { .. })
+    };
+    viewer.wait(sought).await.expect("service is sought anew");
+    assert!(lines.last().is_some_and(|line| line.contains("looking for service")), "{lines:?}");
+    while used() == 0 {
+        assert!(Instant::now() < end, "the viewer is not let in again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let report = viewer.stop().await;
+    assert!(report.hash_mismatches.is_empty(), "{report:?}");
 }

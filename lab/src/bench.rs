@@ -2,6 +2,7 @@
 //! the same run on the same machine. Progress goes to the caller's [`Say`];
 //! reports print as tables and serialise as JSON.
 
+pub mod admission;
 pub mod bjontegaard;
 pub mod combine;
 pub mod cooperation;

@@ -16,7 +16,7 @@ pub use copy::copy_layers;
 pub use folder::TitleFolder;
 pub use gather::{Gathered, TitleGatherer};
 pub use receive::{LayerReceiver, remove_layer};
-pub use writer::{TitleWriter, remove_title};
+pub use writer::{TitleWriter, remove_title, set_class};
 
 use crate::chunk::ChunkId;
 use crate::container::ContainerError;

@@ -1,6 +1,7 @@
 //! Writing a title, out of sight until it is complete.
 
 use super::{HIDDEN, Library, LibraryError, TitleFolder};
+use crate::class::TitleClass;
 use crate::layer::Layer;
 use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::title::TitleName;
@@ -224,6 +225,28 @@ impl Drop for TitleWriter {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// Classes a title anew, without encoding it again: its manifest is replaced, and
+/// with it the version that the network knows. Whether it was of another class.
+///
+/// # Errors
+/// There is no such title, or it cannot be read; what the disk refuses.
+pub fn set_class(library: &Library, title: &TitleName, class: TitleClass) -> Result<bool, LibraryError> {
+    let folder = library.title(title)?;
+    if folder.manifest().class == class {
+        return Ok(false);
+    }
+    let manifest = Manifest { class, ..folder.manifest().as_ref().clone() };
+    let invalid = |source| LibraryError::Manifest { path: folder.path().to_owned(), source };
+    let bytes = manifest.to_bytes().map_err(invalid)?;
+    let (path, next) = (folder.path().join(MANIFEST_FILE), folder.path().join(format!(".{MANIFEST_FILE}")));
+    let mut file = File::create(&next).map_err(LibraryError::io("make", &next))?;
+    file.write_all(&bytes).map_err(LibraryError::io("write", &next))?;
+    file.sync_all().map_err(LibraryError::io("write", &next))?;
+    fs::rename(&next, &path).map_err(LibraryError::io("write", &path))?;
+    sync_folder(folder.path())?;
+    Ok(true)
 }
 
 /// Takes a title out of sight, then deletes it.

@@ -121,6 +121,8 @@ impl World {
                 let life = self.hosts.get(site.index()).map_or(0, |host| host.life);
                 self.fetching.remove(&(site, life, title, layer));
             }
+            // No world has a store: its titles are placed.
+            AutonomyOutput::Copy { .. } | AutonomyOutput::Evict { .. } => {}
             AutonomyOutput::Event(event) => {
                 if self.config.keep_log {
                     self.log.push(Line { at: self.queue.now(), site, event });
