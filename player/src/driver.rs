@@ -18,6 +18,7 @@ use protocol::player::{
 };
 use protocol::{Open, Role, Sla, Visit};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -54,6 +55,7 @@ pub async fn play(
     let pressed = Instant::now();
     let endpoint = Endpoint::open(&EndpointConfig {
         payload_window: FIRST_WINDOW,
+        bind: SocketAddr::new(options.bind, 0),
         ..EndpointConfig::viewer(options.name, options.authority.clone())
     })?;
     let open = entering(&options)?;
@@ -281,6 +283,7 @@ impl Driver {
             audio: self.options.audio,
             check_hashes: self.options.check_hashes,
             snapshots: self.options.snapshots.clone(),
+            preview: self.options.preview.clone(),
         };
         tokio::task::spawn_blocking(move || Pipeline::start(options))
     }

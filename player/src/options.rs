@@ -1,13 +1,13 @@
 //! What to play, how, what may be asked meanwhile, and what is told.
 
-use crate::pipeline::{PipelineError, SinkKind, Snapshots};
+use crate::pipeline::{PipelineError, Preview, SinkKind, Snapshots};
 use crate::report::PlayReport;
 use media::{ManifestError, Quality, Span, TitleName};
 use protocol::player::{GiveUp, Own};
 use protocol::{PeerId, Refusal, SignedToken};
 use serde::Serialize;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use transport::{Authority, DialError, EndpointError, RequestError};
@@ -45,6 +45,10 @@ pub struct PlayOptions {
     pub check_hashes: bool,
     /// Which pictures are kept as they were shown; the caller keeps a share.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where small copies of what is shown go; the caller keeps a share.
+    pub preview: Option<Arc<Preview>>,
+    /// The address of this machine to dial from; unspecified: the system's choice.
+    pub bind: IpAddr,
     /// A folder for `report.json`, the tables and the chart.
     pub report_dir: Option<PathBuf>,
     /// Spreads what many viewers would otherwise do in step.
@@ -69,6 +73,8 @@ impl PlayOptions {
             limit: None,
             check_hashes: true,
             snapshots: None,
+            preview: None,
+            bind: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             report_dir: None,
             seed: 0,
         }
@@ -190,6 +196,17 @@ pub enum PlayerEvent {
         node: String,
         /// Why.
         why: String,
+    },
+    /// A chunk came, and was wanted.
+    Arrived {
+        /// When.
+        at_ms: u64,
+        /// Its layer.
+        layer: String,
+        /// Who sent it.
+        node: String,
+        /// How long it is.
+        bytes: u64,
     },
     /// The picture stood still.
     Freeze {

@@ -2,6 +2,7 @@
 
 use super::StageError;
 use protocol::PeerId;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,6 +39,7 @@ pub struct Process {
     log: PathBuf,
     events: broadcast::Sender<NodeEvent>,
     child: Option<Child>,
+    hangs: bool,
 }
 
 /// Something that a node told on its standard output.
@@ -72,7 +74,7 @@ impl Process {
         log: PathBuf,
         events: broadcast::Sender<NodeEvent>,
     ) -> Self {
-        Self { peer, program: program.to_owned(), arguments, log, events, child: None }
+        Self { peer, program: program.to_owned(), arguments, log, events, child: None, hangs: false }
     }
 
     /// The name of the node or proxy.
@@ -83,6 +85,38 @@ impl Process {
     /// Whether it was started and not killed since.
     pub fn is_running(&self) -> bool {
         self.child.is_some()
+    }
+
+    /// Stops the process where it stands (SIGSTOP): it is there, and says nothing.
+    ///
+    /// # Errors
+    /// It does not run, or the system does not let it be stopped.
+    pub fn hang(&mut self) -> Result<(), StageError> {
+        self.signal(Signal::STOP)?;
+        self.hangs = true;
+        Ok(())
+    }
+
+    /// Lets a stopped process go on (SIGCONT).
+    ///
+    /// # Errors
+    /// It does not run, or the system does not let it go on.
+    pub fn go_on(&mut self) -> Result<(), StageError> {
+        self.signal(Signal::CONT)?;
+        self.hangs = false;
+        Ok(())
+    }
+
+    /// Whether it was stopped and not let go on since.
+    pub fn hangs(&self) -> bool {
+        self.hangs
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), StageError> {
+        let failed =
+            |why: &dyn std::fmt::Display| StageError::Signal { peer: self.peer, why: why.to_string() };
+        let id = self.process_id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        kill_process(id.ok_or_else(|| failed(&"it does not run"))?, signal).map_err(|why| failed(&why))
     }
 
     /// The identifier of the process, while it runs.
@@ -124,6 +158,7 @@ impl Process {
     /// It does not go within five seconds.
     pub async fn kill(&mut self) -> Result<(), StageError> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
+        self.hangs = false;
         let gone = timeout(GONE_DEADLINE, child.kill()).await;
         match gone {
             Ok(Ok(())) => Ok(()),

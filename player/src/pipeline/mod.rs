@@ -10,7 +10,8 @@
 //! * `front`: everything up to the sinks, in one bin that can be emptied at once;
 //! * `feed`, `control`: what is pushed, and the thread that does it and seeks,
 //!   plays and pauses;
-//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified.
+//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified;
+//! * `preview`: small copies of what is seen, for a page.
 //!
 //! Nothing here knows the network or decides what to fetch: the pipeline asks
 //! for one block at a time and holds at most one and a half.
@@ -25,6 +26,7 @@ mod feed;
 mod front;
 mod listen;
 pub mod meter;
+mod preview;
 mod schedule;
 mod shared;
 mod sinks;
@@ -34,6 +36,7 @@ mod watch;
 pub use error::PipelineError;
 pub use events::{PipelineEvent, UserKey};
 pub use meter::{Freeze, FreezeMeter, MeterReport};
+pub use preview::Preview;
 pub use sinks::SinkKind;
 pub use snapshot::{Snapshot, SnapshotReason, Snapshots};
 
@@ -83,6 +86,8 @@ pub struct PipelineOptions {
     pub check_hashes: bool,
     /// Which pictures are kept as they were shown.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where small copies of what is shown go.
+    pub preview: Option<Arc<Preview>>,
 }
 
 /// A running pipeline. Every method returns at once, except [`Pipeline::stop`].
@@ -116,9 +121,10 @@ impl Pipeline {
         let (events, receiver) = Events::new();
         let (commands, queue) = sync_channel(COMMAND_CAPACITY);
         let (done_sender, done) = sync_channel(1);
-        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots } = options;
+        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots, preview } = options;
         let schedule = Arc::new(Schedule::default());
-        let watch = Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots))?;
+        let watch =
+            Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots), preview)?;
         let shared = Arc::new(Shared::new(events, watch, commands.clone()));
         let control = Control::build(manifest, schedule, (sink, audio), &shared)?;
         let thread = std::thread::Builder::new()
