@@ -1,5 +1,7 @@
 //! `lamina demo`: the whole system in a minute.
 
+mod page;
+
 use crate::door::{CHECK_FAILED, DONE, HintExt, Outcome, refuse};
 use crate::{cache, progress, running};
 use anyhow::Context as _;
@@ -7,6 +9,7 @@ use encoder::Progress;
 use indicatif::ProgressBar;
 use lab::demo::{DemoError, DemoFilm, DemoOptions, DemoOutcome};
 use player::SinkKind;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +21,7 @@ Examples:
   lamina demo                         the sample film, without a window
   lamina demo --window                the same, to be watched
   lamina demo --video film.mp4        your own film (its first minute)
+  lamina demo --web                   a page to look at it and to break it, until Ctrl-C
 Starts an origin, 8 Base, 4 Enh1 and 2 Enh2 nodes and a proxy on loopback, each a process
 that knows one other address. Plays gold to a VIP, silver to a normal viewer and bronze to
 another one through the proxy, kills nodes at 8, 14 and 30 s, and ends with what was
@@ -32,6 +36,12 @@ pub(crate) struct Args {
     /// Play without a window (the default)
     #[arg(long)]
     headless: bool,
+    /// Serve a page that shows the network, on this machine only, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["window", "headless", "report", "json"])]
+    web: bool,
+    /// Where the page is served: an address of this machine's own
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4480", requires = "web")]
+    listen: SocketAddr,
     /// Where the report, the chart and the contact sheet go [default: in the cache]
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -41,9 +51,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let json = args.json;
+    let (json, web) = (args.json, args.web.then_some(args.listen));
     let options = options(args)?;
     player::init().context("GStreamer cannot be started").hint("lamina doctor says what to install")?;
+    if let Some(listen) = web {
+        return page::run(&options, listen);
+    }
     let outcome = running::block_on(async {
         tokio::select! {
             outcome = show(&options) => outcome,

@@ -30,6 +30,7 @@ mod simulate;
 mod status;
 mod testbed;
 mod titles;
+mod top;
 mod up;
 mod verify;
 
@@ -86,6 +87,8 @@ enum Command {
     Unpublish(publish::TakeBack),
     /// Show how a node stands
     Status(status::Args),
+    /// Show a whole network in the terminal
+    Top(top::Args),
     /// Make the certificates of a cluster, and what viewers are promised
     Keys(keys::Args),
     /// Check that this machine has what Lamina needs
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Command::Publish(args) => publish::run(&args),
         Command::Unpublish(args) => publish::take_back(&args),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Keys(args) => keys::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Simulate(args) => Ok(simulate::run(&args)),

@@ -4,6 +4,8 @@ mod proxy;
 mod screen;
 mod table;
 
+pub(crate) use table::{printable, share, short};
+
 use crate::door::{DONE, Outcome};
 use crate::operator::{Keyring, Operator, Status};
 use crate::running;

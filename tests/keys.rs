@@ -351,6 +351,45 @@ fn on_a_terminal_a_watched_node_is_shown_in_place_and_ctrl_c_gives_the_terminal_
 }
 
 #[test]
+fn top_draws_on_a_terminal_and_gives_it_back_and_prints_one_picture_anywhere() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let folder = cluster();
+    let answers = vec![status(2, &[(0, 2, 0)])];
+    let node = FakeNode::start(folder.path(), Ok(()), answers.clone());
+    let to = node.address.to_string();
+    let (once, _) = run(&["top", &to, "--keys", "keys", "--once"], folder.path(), 0);
+    assert!(once.starts_with("lamina top   1 answer   watching: 0 vip, 0 normal, 0 by proxy"), "{once}");
+    assert!(once.contains("origin            origin  5 s       4 of 30"), "{once}");
+    assert!(!once.contains('\x1b'));
+    let (_, why) = run(&["top", &to, "--keys", "keys"], folder.path(), 2);
+    assert!(why.contains("hint: --once"), "{why}");
+    for end in [&b"q"[..], b"\x03"] {
+        let heard = node.heard.lock().unwrap().len();
+        // A terminal that is made by `script` has no size of its own.
+        let command = format!("stty rows 30 cols 100 && exec {} top {to} --keys keys", support::LAMINA);
+        let mut script = Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script is part of every system");
+        while node.heard.lock().unwrap().len() < heard + 3 && script.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        script.stdin.as_mut().unwrap().write_all(end).unwrap();
+        let output = script.wait_with_output().unwrap();
+        let shown = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        let screen = shown.split_once("\x1b[?1049h").expect("a screen of its own").1;
+        assert!(screen.contains("4 of 30"), "{screen:?}");
+        let (_, after) = screen.split_once("\x1b[?1049l").expect("it is given back");
+        assert!(after.contains("\x1b[?25h") || screen.contains("\x1b[?25h"), "the cursor is back: {after:?}");
+    }
+}
+
+#[test]
 fn a_promise_is_taken_back_by_file_token_or_name() {
     let folder = cluster();
     let keys = folder.path().join("keys");

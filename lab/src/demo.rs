@@ -72,6 +72,9 @@ pub enum DemoError {
     /// The contact sheet could not be written.
     #[error("the contact sheet cannot be written")]
     Sheet(#[from] SheetError),
+    /// The page could not be shown, or not on.
+    #[error("the page cannot be shown")]
+    Page(#[source] Box<crate::page::PageError>),
     /// A task of the demonstration died.
     #[error("the demonstration broke off: {0}")]
     Broken(String),

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod figure;
 pub mod links;
+pub mod page;
 pub mod plan;
 pub mod sample;
 pub mod sheet;

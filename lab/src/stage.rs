@@ -131,6 +131,20 @@ pub enum StageError {
         /// Why.
         why: String,
     },
+    /// A process cannot be stopped, or let go on.
+    #[error("{peer} cannot be given a signal: {why}")]
+    Signal {
+        /// Which.
+        peer: PeerId,
+        /// Why.
+        why: String,
+    },
+    /// The links between the nodes cannot be made.
+    #[error("the relay between the nodes cannot be started: {why}")]
+    Relay {
+        /// Why.
+        why: std::io::Error,
+    },
     /// A node does not say how it stands.
     #[error("{peer} does not say how it stands: {why}")]
     Ask {
@@ -213,6 +227,29 @@ impl Stage {
             events,
             hosts: BTreeMap::new(),
         })
+    }
+
+    /// Gives everybody an address of its own (127.1.0.1 and on), from which it also
+    /// dials: a relay can tell who is who. Before anything is advertised.
+    ///
+    /// # Errors
+    /// There are no free ports.
+    pub fn stand_apart(&mut self) -> Result<(), StageError> {
+        let setup = |why: std::io::Error| StageError::Setup {
+            folder: self.plan.folder.clone(),
+            why: why.to_string(),
+        };
+        for (place, number) in self.listening.iter_mut().zip(1..=u8::MAX) {
+            let socket = UdpSocket::bind((Ipv4Addr::new(127, 1, 0, number), 0)).map_err(setup)?;
+            place.address = socket.local_addr().map_err(setup)?;
+        }
+        self.addresses.clone_from(&self.listening);
+        Ok(())
+    }
+
+    /// The folder that a node keeps its titles in.
+    pub fn library(&self, peer: PeerId) -> PathBuf {
+        self.plan.folder.join(peer.as_str())
     }
 
     /// Where a node listens can be reached by others only at this address: by a
@@ -408,6 +445,7 @@ impl Stage {
 
     fn proxy_arguments(&self, place: NodeAddress) -> Result<Vec<OsString>, StageError> {
         let mut arguments = common("proxy", place, &self.keys);
+        arguments.push("--events".into());
         for part in self.parts.iter().filter(|part| part.level == Layer::BASE.to_string()) {
             let address = self.address(part.peer)?;
             arguments.extend(["--upstream".into(), format!("{}@{address}", part.peer).into()]);

@@ -18,6 +18,7 @@ use protocol::player::{
 };
 use protocol::{Open, Role, Sla, Visit};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -286,6 +287,7 @@ impl Driver {
             audio: self.options.audio,
             check_hashes: self.options.check_hashes,
             snapshots: self.options.snapshots.clone(),
+            preview: self.options.preview.clone(),
         };
         tokio::task::spawn_blocking(move || Pipeline::start(options))
     }

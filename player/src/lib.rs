@@ -21,5 +21,5 @@ mod sources;
 
 pub use driver::play;
 pub use options::{Command, PlayError, PlayOptions, PlayerEvent};
-pub use pipeline::{SinkKind, init};
+pub use pipeline::{Preview, SinkKind, init};
 pub use report::PlayReport;

@@ -1,6 +1,6 @@
 //! What to play, how, what may be asked meanwhile, and what is told.
 
-use crate::pipeline::{PipelineError, SinkKind, Snapshots};
+use crate::pipeline::{PipelineError, Preview, SinkKind, Snapshots};
 use crate::report::PlayReport;
 use media::{ManifestError, Quality, Span, TitleName};
 use protocol::player::{GiveUp, Own};
@@ -45,6 +45,8 @@ pub struct PlayOptions {
     pub check_hashes: bool,
     /// Which pictures are kept as they were shown; the caller keeps a share.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where small copies of what is shown go; the caller keeps a share.
+    pub preview: Option<Arc<Preview>>,
     /// A folder for `report.json`, the tables and the chart.
     pub report_dir: Option<PathBuf>,
     /// Which of this machine's addresses to dial from; none: the system's choice.
@@ -71,6 +73,7 @@ impl PlayOptions {
             limit: None,
             check_hashes: true,
             snapshots: None,
+            preview: None,
             report_dir: None,
             dial_from: None,
             seed: 0,
@@ -193,6 +196,17 @@ pub enum PlayerEvent {
         node: String,
         /// Why.
         why: String,
+    },
+    /// A chunk came, and was wanted.
+    Arrived {
+        /// When.
+        at_ms: u64,
+        /// Its layer.
+        layer: String,
+        /// Who sent it.
+        node: String,
+        /// How long it is.
+        bytes: u64,
     },
     /// The picture stood still.
     Freeze {

@@ -24,7 +24,7 @@ mod slots;
 mod viewers;
 
 pub use config::NodeConfig;
-pub use io::{Event, Input, Outcome, Output};
+pub use io::{Event, Input, Outcome, Output, Traveller};
 pub use lengths::ChunkLengths;
 pub use mesh::Door;
 pub use shelf::Held;

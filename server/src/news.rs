@@ -33,7 +33,9 @@ impl News {
 /// Whether an event comes too often to be told to everybody.
 fn is_small(event: &Event) -> bool {
     match event {
-        Event::Sent { .. } | Event::GivenUp { .. } | Event::RequestRefused { .. } => true,
+        Event::Sent { .. } | Event::GivenUp { .. } | Event::RequestRefused { .. } | Event::Went { .. } => {
+            true
+        }
         Event::Network(event) => matches!(
             event,
             AutonomyEvent::SearchStarted { .. }

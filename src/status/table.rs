@@ -131,13 +131,13 @@ pub(super) fn heading(word: &str, line: usize) -> String {
 }
 
 /// A part of a whole in hundredths of a per cent; of nothing there is no part.
-pub(super) fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     let parts = u128::from(part).saturating_mul(10_000).checked_div(u128::from(whole));
     parts.map_or_else(|| "-".to_owned(), |parts| format!("{}.{:02} %", parts / 100, parts % 100))
 }
 
 /// A time in its two largest units.
-pub(super) fn short(span: Span) -> String {
+pub(crate) fn short(span: Span) -> String {
     let seconds = span.as_millis() / 1000;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     match seconds {
@@ -150,7 +150,7 @@ pub(super) fn short(span: Span) -> String {
 }
 
 /// What another machine said, without what a terminal would obey.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 

@@ -6,6 +6,7 @@
     reason = "a test that meets the unexpected should say so loudly"
 )]
 
+pub mod browser;
 pub mod relay;
 pub mod site;
 pub mod theatre;

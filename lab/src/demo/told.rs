@@ -35,7 +35,10 @@ pub fn told(event: &PlayerEvent) -> Option<String> {
         PlayerEvent::Freeze { at_ms, length_ms } => line(at_ms, format!("FREEZE of {length_ms} ms")),
         PlayerEvent::NoAudioDevice => Some("        no audio device: playing on the system clock".into()),
         PlayerEvent::Ended => Some("        the film is over".into()),
-        PlayerEvent::SourceLost { .. } | PlayerEvent::SourceUp { .. } | PlayerEvent::Status { .. } => None,
+        PlayerEvent::SourceLost { .. }
+        | PlayerEvent::SourceUp { .. }
+        | PlayerEvent::Arrived { .. }
+        | PlayerEvent::Status { .. } => None,
     }
 }
 

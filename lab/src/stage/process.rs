@@ -2,7 +2,7 @@
 
 use super::{Host, StageError};
 use protocol::PeerId;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::File;
@@ -49,6 +49,7 @@ pub struct Process {
     host: Option<Host>,
     /// Its number there.
     remote: Option<u32>,
+    hangs: bool,
 }
 
 /// Something that a node told on its standard output.
@@ -92,6 +93,7 @@ impl Process {
             child: None,
             host: None,
             remote: None,
+            hangs: false,
         }
     }
 
@@ -108,6 +110,31 @@ impl Process {
     /// Whether it was started and not killed since.
     pub fn is_running(&self) -> bool {
         self.child.is_some()
+    }
+
+    /// Stops the process where it stands (SIGSTOP): it is there, and says nothing.
+    ///
+    /// # Errors
+    /// It does not run, or the system does not let it be stopped.
+    pub async fn hang(&mut self) -> Result<(), StageError> {
+        self.signal(Signal::STOP).await?;
+        self.hangs = true;
+        Ok(())
+    }
+
+    /// Lets a stopped process go on (SIGCONT).
+    ///
+    /// # Errors
+    /// It does not run, or the system does not let it go on.
+    pub async fn go_on(&mut self) -> Result<(), StageError> {
+        self.signal(Signal::CONT).await?;
+        self.hangs = false;
+        Ok(())
+    }
+
+    /// Whether it was stopped and not let go on since.
+    pub fn hangs(&self) -> bool {
+        self.hangs
     }
 
     /// The identifier of the process, while it runs.
@@ -154,15 +181,15 @@ impl Process {
     ///
     /// # Errors
     /// It does not run, or may not be signalled.
-    pub async fn signal(&self, signal: Signal) -> Result<(), StageError> {
+    async fn signal(&self, signal: Signal) -> Result<(), StageError> {
         let peer = self.peer;
-        let failed = |why: &dyn std::fmt::Display| StageError::Kill { peer, why: why.to_string() };
+        let failed = |why: &dyn std::fmt::Display| StageError::Signal { peer, why: why.to_string() };
         if let Some((host, number)) = self.host.as_ref().zip(self.remote) {
             return host.signal(peer, number, signal).await;
         }
         let number = self.process_id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let number = number.ok_or_else(|| failed(&"it does not run"))?;
-        rustix::process::kill_process(number, signal).map_err(|why| failed(&why))
+        kill_process(number, signal).map_err(|why| failed(&why))
     }
 
     /// Kills the process as a power cut would (SIGKILL) and waits until it is gone.
@@ -174,6 +201,7 @@ impl Process {
             self.signal(Signal::KILL).await?;
         }
         let Some(mut child) = self.child.take() else { return Ok(()) };
+        self.hangs = false;
         let gone = timeout(GONE_DEADLINE, child.kill()).await;
         match gone {
             Ok(Ok(())) => Ok(()),

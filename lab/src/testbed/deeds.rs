@@ -10,7 +10,6 @@ use super::whom::Whom;
 use crate::links::{LinkId, LinkShape, Way};
 use media::{Layer, Span};
 use protocol::PeerId;
-use rustix::process::Signal;
 use sim::{PipeShape, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -161,7 +160,7 @@ impl Hand {
             }
             What::Stop(_) => {
                 for peer in &whom {
-                    city.process(*peer)?.signal(Signal::STOP).await?;
+                    city.process(*peer)?.hang().await?;
                     self.hung.insert(*peer);
                 }
                 "hung"
@@ -169,7 +168,7 @@ impl Hand {
             What::Start(_) | What::Continue(_) | What::Revive(_) => {
                 for peer in &whom {
                     if self.hung.remove(peer) {
-                        city.process(*peer)?.signal(Signal::CONT).await?;
+                        city.process(*peer)?.go_on().await?;
                     } else if self.down.remove(peer) {
                         city.process(*peer)?.start().await?;
                     }
@@ -328,7 +327,7 @@ impl Hand {
         for peer in std::mem::take(&mut self.hung) {
             if let Ok(process) = city.process(peer) {
                 // If it is gone there is nothing to release.
-                let _ = process.signal(Signal::CONT).await;
+                let _ = process.go_on().await;
             }
         }
     }

@@ -74,6 +74,9 @@ impl Driver {
                 self.network.table.delivered(source, length);
                 self.recorder.fetched(layer, length);
                 self.shelf.put(block, layer, bytes);
+                let (at_ms, node) = (self.recorder.at_ms(Instant::now()), self.network.table.name(source));
+                let layer = layer.to_string();
+                self.tell(PlayerEvent::Arrived { at_ms, layer, node, bytes: length });
                 self.put(Input::Arrived { request });
             }
             Err(why) => self.put(Input::Failed { request, why }),

@@ -45,6 +45,7 @@ pub fn combine(title: &TitleFolder) -> Result<CombineRun, PipelineError> {
         audio: false,
         check_hashes: false,
         snapshots: None,
+        preview: None,
     };
     let (pipeline, mut events) = Pipeline::start(options)?;
     let start = Instant::now();

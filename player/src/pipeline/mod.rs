@@ -11,7 +11,8 @@
 //! * `feed`, `control`: what is pushed, and the thread that does it and seeks,
 //!   plays and pauses;
 //! * `light`: the same without decoders, for crowds;
-//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified.
+//! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified;
+//! * `preview`: small copies of what is seen, for a page.
 //!
 //! Nothing here knows the network or decides what to fetch: the pipeline asks
 //! for one block at a time and holds at most one and a half.
@@ -27,6 +28,7 @@ mod front;
 mod light;
 mod listen;
 pub mod meter;
+mod preview;
 mod schedule;
 mod shared;
 mod sinks;
@@ -36,6 +38,7 @@ mod watch;
 pub use error::PipelineError;
 pub use events::{PipelineEvent, UserKey};
 pub use meter::{Freeze, FreezeMeter, MeterReport};
+pub use preview::Preview;
 pub use sinks::SinkKind;
 pub use snapshot::{Snapshot, SnapshotReason, Snapshots};
 
@@ -86,6 +89,8 @@ pub struct PipelineOptions {
     pub check_hashes: bool,
     /// Which pictures are kept as they were shown.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where small copies of what is shown go.
+    pub preview: Option<Arc<Preview>>,
 }
 
 /// A running pipeline. Every method returns at once, except [`Pipeline::stop`].
@@ -125,10 +130,11 @@ impl Pipeline {
         let (events, receiver) = Events::new();
         let (commands, queue) = sync_channel(COMMAND_CAPACITY);
         let (done_sender, done) = sync_channel(1);
-        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots } = options;
+        let PipelineOptions { manifest, sink, audio, check_hashes, snapshots, preview } = options;
         let schedule = Arc::new(Schedule::default());
         let check_hashes = check_hashes && sink != SinkKind::Light;
-        let watch = Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots))?;
+        let watch =
+            Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots), preview)?;
         let shared = Arc::new(Shared::new(events, watch, commands.clone()));
         let hands = match sink {
             SinkKind::Light => Hands::Light(Light::new(manifest, &shared)),

@@ -5,6 +5,7 @@ use super::combine::{display_caps, with_picture};
 use super::error::PipelineError;
 use super::events::{Events, PipelineEvent};
 use super::meter::{FreezeMeter, MeterReport};
+use super::preview::Preview;
 use super::schedule::{Schedule, Slot};
 use super::snapshot::{Shown, Snapshots};
 use gstreamer as gst;
@@ -23,6 +24,7 @@ pub(crate) struct Watch {
     events: Events,
     info: gst_video::VideoInfo,
     snapshots: Option<Arc<Snapshots>>,
+    preview: Option<Arc<Preview>>,
     /// The zero of the meter's clock.
     origin: Instant,
     seen: Mutex<Seen>,
@@ -47,6 +49,7 @@ impl Watch {
         schedule: Arc<Schedule>,
         events: Events,
         (check, snapshots): (bool, Option<Arc<Snapshots>>),
+        preview: Option<Arc<Preview>>,
     ) -> Result<Self, PipelineError> {
         let caps = display_caps(manifest)?;
         let info = gst_video::VideoInfo::from_caps(&caps).map_err(PipelineError::build)?;
@@ -60,7 +63,15 @@ impl Watch {
             sound: Span::ZERO,
             last: None,
         };
-        Ok(Self { schedule, events, info, snapshots, origin: Instant::now(), seen: Mutex::new(seen) })
+        Ok(Self {
+            schedule,
+            events,
+            info,
+            snapshots,
+            preview,
+            origin: Instant::now(),
+            seen: Mutex::new(seen),
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -78,6 +89,9 @@ impl Watch {
         let quality = Quality(u8::try_from(buffer.offset_end()).unwrap_or(0));
         let length = buffer.duration().map_or(0, gst::ClockTime::nseconds);
         let pts = self.note(&slot, (stream, length), quality, at, Some(buffer));
+        if let Some(preview) = &self.preview {
+            preview.shown(buffer, &self.info, at);
+        }
         if let Some(snapshots) = &self.snapshots {
             let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
             snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);

@@ -57,7 +57,8 @@ impl<'a> Viewer<'a> {
         snapshots: Option<Arc<Snapshots>>,
     ) -> Self {
         let manifest = title.manifest.clone();
-        let options = PipelineOptions { manifest, sink, audio: true, check_hashes: true, snapshots };
+        let options =
+            PipelineOptions { manifest, sink, audio: true, check_hashes: true, snapshots, preview: None };
         let (pipeline, events) = Pipeline::start(options).unwrap();
         let until = title.manifest.block_count();
         let log = Vec::new();

@@ -1,6 +1,6 @@
 //! What goes into a node and what comes out of it.
 
-use super::autonomy::{AutonomyEvent, UserId};
+use super::autonomy::{AgentMessage, AutonomyEvent, UserId};
 use super::mesh::Door;
 use super::shelf::Held;
 use crate::guests::{LinkId, StreamId};
@@ -281,6 +281,8 @@ pub enum Event {
     Downloaded { title: TitleName, whole: bool },
     /// A title has left the store.
     Evicted { title: TitleName },
+    /// An agent goes on to a node from here, or news of a node does.
+    Went { to: PeerId, agent: Traveller },
     /// A title is published.
     Published { title: TitleName, copies: u16 },
     /// A published title was replaced in the library, and is spread anew.
@@ -308,4 +310,34 @@ pub enum Event {
     /// Something happened in the autonomous network.
     #[serde(untagged)]
     Network(AutonomyEvent),
+}
+
+/// What goes from node to node by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Traveller {
+    /// A Push-MA.
+    Placement,
+    /// A Pull-MA.
+    Search,
+    /// A DISC-MA or Re-DISC MA.
+    Discovery,
+    /// The news that a node is dead.
+    Failure,
+    /// The news that it is not.
+    Return,
+}
+
+impl Traveller {
+    /// What travels in this message; none if it is between two nodes only.
+    pub(crate) fn of(message: &AgentMessage) -> Option<Self> {
+        let kinds = [
+            (matches!(message, AgentMessage::Placement(_)), Self::Placement),
+            (matches!(message, AgentMessage::Search(_)), Self::Search),
+            (matches!(message, AgentMessage::Discovery(_)), Self::Discovery),
+            (matches!(message, AgentMessage::FailureDetected(_)), Self::Failure),
+            (matches!(message, AgentMessage::Returned(_)), Self::Return),
+        ];
+        kinds.into_iter().find_map(|(is, kind)| is.then_some(kind))
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::autonomy::{AgentMessage, AutonomyEvent, AutonomyInput, AutonomyOutput};
 use super::book::News;
-use super::{Drain, Event, Node, Output};
+use super::{Drain, Event, Node, Output, Traveller};
 use crate::guests::LinkId;
 use crate::message::{Contact, Hello, MAX_CONTACTS, Message, NodeAddress, Refusal};
 use crate::peer::PeerId;
@@ -21,7 +21,12 @@ impl Node {
 
     fn carry_out(&mut self, now: Time, output: AutonomyOutput) {
         match output {
-            AutonomyOutput::Send { to, message } => self.tell(now, to, Message::Agent(message)),
+            AutonomyOutput::Send { to, message } => {
+                if let Some(agent) = Traveller::of(&message) {
+                    self.event(Event::Went { to, agent });
+                }
+                self.tell(now, to, Message::Agent(message));
+            }
             AutonomyOutput::TellViewer { user, notice } => self.notice(now, user, notice),
             AutonomyOutput::Fetch { title, layer, origin, version } => {
                 self.fetch(title, layer, origin, version);
