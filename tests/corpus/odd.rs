@@ -90,5 +90,7 @@ fn what_is_no_file_is_refused_at_once() {
     // Nobody ever writes into it: to open it would be to wait for ever.
     assert!(refused(&pipe).ends_with("`lamina encode -` reads standard input"));
     assert!(refused(std::path::Path::new("/dev/null")).contains("a pipe or a device"));
-    assert!(refused(folder.path()).ends_with("is a directory"));
+    let inner = folder.path().join("folder");
+    std::fs::create_dir(&inner).unwrap();
+    assert!(refused(&inner).ends_with("is a directory"));
 }
