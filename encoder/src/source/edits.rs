@@ -46,6 +46,11 @@ impl Edits {
         let late = |parts: &Vec<Edit>| parts.first().is_some_and(|part| part.from > PRIMING);
         let parts = || film.tracks.iter().map(|track| &track.edits);
         let awkward = parts().any(|parts| parts.len() > 1) || parts().filter(|parts| late(parts)).count() > 1;
+        // Whether a demuxer shifts its times then differs from one to the next.
+        if awkward && film.tracks.iter().any(|track| track.shifted) {
+            let why = "its edits stand over negative composition offsets".to_owned();
+            return Err(EncodeError::NoFilm { why });
+        }
         Ok(awkward.then_some(Self { film }))
     }
 

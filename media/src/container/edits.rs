@@ -32,6 +32,8 @@ pub struct EditedTrack {
     pub id: u32,
     /// Its parts in the order in which they are displayed.
     pub edits: Vec<Edit>,
+    /// Whether composition offsets are negative.
+    pub shifted: bool,
 }
 
 /// The edits of a film.
@@ -192,7 +194,11 @@ impl<F: Read + Seek> Reader<'_, F> {
         overwrites.push((edts.start.saturating_sub(4), *b"free"));
         overwrites.push((self.length_place(&mdhd, 16)?, ENDLESS));
         overwrites.push((self.length_place(&tkhd, 20)?, ENDLESS));
-        Ok(Some(edits(id, &entries, shift, (clock, scale)).map(|edits| EditedTrack { id, edits })))
+        Ok(Some(edits(id, &entries, shift, (clock, scale)).map(|edits| EditedTrack {
+            id,
+            edits,
+            shifted: shift > 0,
+        })))
     }
 
     fn entries(&mut self, elst: &Body) -> io::Result<Vec<Entry>> {
