@@ -14,8 +14,8 @@
 
 use bytes::Bytes;
 use media::container::{
-    AudioSample, BlockSamples, VideoSample, avc_config, base_init, edited_tracks, enhancement_init,
-    enhancement_key, parse_chunk, write_chunk,
+    AudioSample, BlockSamples, VideoSample, avc_config, base_init, enhancement_init, enhancement_key,
+    parse_chunk, read_edits, write_chunk,
 };
 use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, LayerInfo, Manifest, Quality, Span};
@@ -211,7 +211,7 @@ fn token() -> String {
 
 #[test]
 fn what_is_damaged_here_was_lawful_before() {
-    assert_eq!(edited_tracks(&mut Cursor::new(head())).unwrap().unwrap().len(), 2);
+    assert_eq!(read_edits(&mut Cursor::new(head())).unwrap().unwrap().tracks.len(), 2);
     assert!(messages().iter().all(|body| frame::decode::<Message>(body).is_ok()));
     assert_eq!(parse_chunk(&Bytes::from(chunk()), 2_002).unwrap().video.len(), 5);
     assert_eq!(Manifest::parse(&manifest().to_bytes().unwrap()).unwrap(), manifest());
@@ -234,13 +234,10 @@ proptest! {
     #[test]
     fn edit_lists(damages in damages()) {
         let bytes = damaged(head(), &damages);
-        if let Ok(tracks) = edited_tracks(&mut Cursor::new(&bytes)).unwrap() {
-            prop_assert!(tracks.len() <= bytes.len());
-            for track in tracks {
-                let place = usize::try_from(track.place).unwrap();
-                prop_assert_eq!(bytes.get(place..place + 4), Some(&b"edts"[..]));
-                prop_assert!(track.edits.len() <= bytes.len());
-            }
+        if let Ok(film) = read_edits(&mut Cursor::new(&bytes)).unwrap() {
+            prop_assert!(film.tracks.len() <= bytes.len());
+            prop_assert!(film.overwrites.len() <= bytes.len());
+            prop_assert!(film.tracks.iter().all(|track| track.edits.len() <= bytes.len()));
         }
     }
 

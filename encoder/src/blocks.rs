@@ -3,8 +3,8 @@
 use crate::source::Shown;
 
 /// The most pictures in a block; a film with more of them in a block's time
-/// gets shorter blocks.
-pub(crate) const MAX_PICTURES: u64 = 600;
+/// gets shorter blocks. libvpx makes a key frame by itself after 128.
+pub(crate) const MAX_PICTURES: u64 = 120;
 
 /// One block of the film.
 #[derive(Debug)]

@@ -170,7 +170,7 @@ impl Source {
             let shown =
                 Span::from_ticks(self.timeline.last() + self.timeline.frame_ticks(), self.timescale());
             let more = self.length().unwrap_or_default().saturating_sub(shown);
-            if more > NOTICED_SILENCE && !self.sound_ended && !self.damaged {
+            if more > NOTICED_SILENCE && silent < NOTICED_SILENCE && !self.damaged {
                 self.graph
                     .warn(&format!("the sound goes on for {more} after the pictures; that is left out"));
             }

@@ -25,7 +25,7 @@ mod init;
 mod init_read;
 mod parse;
 
-pub use edits::{Edit, EditError, EditedTrack, edited_tracks};
+pub use edits::{Edit, EditError, EditedFilm, EditedTrack, read_edits};
 pub use fragment::write_chunk;
 pub use index::random_access_index;
 pub use init::{base_codec, base_init, enhancement_init};

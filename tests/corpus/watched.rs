@@ -53,12 +53,6 @@ impl Seen {
         Self((0..).map(|n| f64::from(n) / 25.0).zip(chosen).collect())
     }
 
-    /// The same with all from picture `from` on later by so many seconds.
-    pub fn pausing(mut self, from: usize, seconds: f64) -> Self {
-        self.0[from..].iter_mut().for_each(|picture| picture.0 += seconds);
-        self
-    }
-
     pub fn times(&self) -> Vec<f64> {
         self.0.iter().map(|(time, _)| *time).collect()
     }

@@ -1,16 +1,16 @@
 //! Following the edit lists of an MP4 film ourselves.
 //!
 //! `GStreamer`'s demuxer (1.22) ends a film too early, or loses pictures, where
-//! both tracks start later than their data or a track has several parts. So the
-//! lists are read here and hidden from it, the data come whole, and what no part
-//! displays is left out.
+//! two tracks start within their data or a track has several parts. The lists of
+//! such a film are read here and hidden from it, the data come whole, and what no
+//! part displays is left out.
 
 use crate::error::EncodeError;
 use crate::input::Input;
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use media::Span;
-use media::container::{Edit, EditedTrack, edited_tracks};
+use media::container::{Edit, EditedFilm, read_edits};
 use std::fs::File;
 use std::io::BufReader;
 
@@ -18,10 +18,14 @@ use std::io::BufReader;
 /// coarse clock.
 const SLIVER: i64 = 2_000_000;
 
+/// Data before the first part that every demuxer masters: what an encoder of sound
+/// puts before it, and the delay of pictures that are reordered.
+const PRIMING: Span = Span::from_millis(150);
+
 /// The edit lists of a film.
 #[derive(Debug, Clone)]
 pub(super) struct Edits {
-    tracks: Vec<EditedTrack>,
+    film: EditedFilm,
 }
 
 /// The parts of one track.
@@ -31,27 +35,36 @@ pub(super) struct Cut {
 }
 
 impl Edits {
-    /// Reads those of a file; none if it has none.
+    /// Reads those of a file; none if its demuxer
+    /// masters them.
     pub(super) fn read(film: &Input) -> Result<Option<Self>, EncodeError> {
         let Input::File(path) = film else { return Ok(None) };
         let unreadable = |source| EncodeError::Unreadable { path: path.clone(), source };
         let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-        let tracks = edited_tracks(&mut file).map_err(unreadable)?;
-        let tracks = tracks.map_err(|error| EncodeError::NoFilm { why: error.to_string() })?;
-        Ok((!tracks.is_empty()).then_some(Self { tracks }))
+        let film = read_edits(&mut file).map_err(unreadable)?;
+        let film = film.map_err(|error| EncodeError::NoFilm { why: error.to_string() })?;
+        let late = |parts: &Vec<Edit>| parts.first().is_some_and(|part| part.from > PRIMING);
+        let parts = || film.tracks.iter().map(|track| &track.edits);
+        let awkward = parts().any(|parts| parts.len() > 1) || parts().filter(|parts| late(parts)).count() > 1;
+        // Whether a demuxer shifts its times then differs from one to the next.
+        if awkward && film.tracks.iter().any(|track| track.shifted) {
+            let why = "its edits stand over negative composition offsets".to_owned();
+            return Err(EncodeError::NoFilm { why });
+        }
+        Ok(awkward.then_some(Self { film }))
     }
 
-    /// Hides them from the demuxer: whoever pulls their bytes from the file gets a
-    /// free box instead.
+    /// Hides them from the demuxer: whoever pulls their bytes from the file gets
+    /// others instead.
     pub(super) fn hide(&self, decoder: &gst::Element) {
-        let places: Vec<u64> = self.tracks.iter().map(|track| track.place).collect();
+        let overwrites = self.film.overwrites.clone();
         decoder.connect("source-setup", false, move |values| {
             let source = values.get(1)?.get::<gst::Element>().ok()?;
-            let places = places.clone();
+            let overwrites = overwrites.clone();
             let kinds = gst::PadProbeType::PULL | gst::PadProbeType::BUFFER;
             source.static_pad("src")?.add_probe(kinds, move |_, info| {
                 if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data {
-                    overwrite(buffer, &places);
+                    overwrite(buffer, &overwrites);
                 }
                 gst::PadProbeReturn::Ok
             });
@@ -63,7 +76,7 @@ impl Edits {
     pub(super) fn cut(&self, stream: &str) -> Option<Cut> {
         // qtdemux ends the names of its streams with the number of the track.
         let id = stream.rsplit('/').next()?.parse::<u32>().ok()?;
-        let track = self.tracks.iter().find(|track| track.id == id)?;
+        let track = self.film.tracks.iter().find(|track| track.id == id)?;
         Some(Cut { parts: track.edits.clone() })
     }
 
@@ -80,25 +93,25 @@ impl Edits {
     fn latest(&self, start: impl Fn(&Edit) -> Span) -> Option<Span> {
         let end = |part: &Edit| Some(start(part).as_nanos().saturating_add(part.length?.as_nanos()));
         let ends: Option<Vec<u64>> =
-            self.tracks.iter().filter_map(|track| track.edits.last()).map(end).collect();
+            self.film.tracks.iter().filter_map(|track| track.edits.last()).map(end).collect();
         ends?.into_iter().max().map(Span::from_nanos)
     }
 }
 
-/// Writes the type of a free box over whatever part of those at `places` is here.
-fn overwrite(buffer: &mut gst::Buffer, places: &[u64]) {
+/// Writes whatever part of these bytes belongs here.
+fn overwrite(buffer: &mut gst::Buffer, overwrites: &[(u64, [u8; 4])]) {
     let start = buffer.offset();
     let end = start.saturating_add(u64::try_from(buffer.size()).unwrap_or(0));
-    let touched = |place: &u64| *place < end && place.saturating_add(4) > start;
-    if start == u64::MAX || !places.iter().any(touched) {
+    let touched = |(place, _): &&(u64, [u8; 4])| *place < end && place.saturating_add(4) > start;
+    if start == u64::MAX || !overwrites.iter().any(|one| touched(&one)) {
         return;
     }
     let Ok(mut map) = buffer.make_mut().map_writable() else { return };
-    for place in places.iter().copied().filter(|place| touched(place)) {
-        for (at, byte) in (place..).zip(*b"free") {
+    for (place, bytes) in overwrites.iter().filter(touched) {
+        for (at, byte) in (*place..).zip(bytes) {
             let here = at.checked_sub(start).and_then(|at| usize::try_from(at).ok());
             if let Some(to) = here.and_then(|at| map.get_mut(at)) {
-                *to = byte;
+                *to = *byte;
             }
         }
     }
@@ -186,7 +199,7 @@ mod tests {
         let read = |start: u64| {
             let mut buffer = gst::Buffer::from_mut_slice(*b"....edts....");
             buffer.get_mut().unwrap().set_offset(start);
-            overwrite(&mut buffer, &[104]);
+            overwrite(&mut buffer, &[(104, *b"free")]);
             let map = buffer.map_readable().unwrap();
             String::from_utf8(map.to_vec()).unwrap()
         };

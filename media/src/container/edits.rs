@@ -32,9 +32,22 @@ pub struct EditedTrack {
     pub id: u32,
     /// Its parts in the order in which they are displayed.
     pub edits: Vec<Edit>,
-    /// Where the type of its `edts` box stands in the file, in bytes.
-    pub place: u64,
+    /// Whether composition offsets are negative.
+    pub shifted: bool,
 }
+
+/// The edits of a film.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EditedFilm {
+    /// Its tracks that have some.
+    pub tracks: Vec<EditedTrack>,
+    /// Where other bytes must stand in the file for a demuxer to deliver all data
+    /// as they are: edit lists become free space, lengths very long.
+    pub overwrites: Vec<(u64, [u8; 4])>,
+}
+
+/// A length that no film has, in ticks of any clock.
+const ENDLESS: [u8; 4] = i32::MAX.to_be_bytes();
 
 /// Why edits cannot be followed. They are lawful, but no film has them but by design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,21 +66,24 @@ pub enum EditError {
 /// # Errors
 /// Those of `film`, whose position is anywhere afterwards, and [`EditError`]
 /// within the result.
-pub fn edited_tracks<F: Read + Seek>(film: &mut F) -> io::Result<Result<Vec<EditedTrack>, EditError>> {
+pub fn read_edits<F: Read + Seek>(film: &mut F) -> io::Result<Result<EditedFilm, EditError>> {
     let end = film.seek(SeekFrom::End(0))?;
     let mut reader = Reader { film };
-    let Some(moov) = reader.find(0..end, *b"moov")? else { return Ok(Ok(Vec::new())) };
-    let Some(header) = reader.find(moov.clone(), *b"mvhd")? else { return Ok(Ok(Vec::new())) };
-    let Some(clock) = reader.timescale(&header)? else { return Ok(Ok(Vec::new())) };
-    let mut tracks = Vec::new();
+    let Some(moov) = reader.find(0..end, *b"moov")? else { return Ok(Ok(EditedFilm::default())) };
+    let Some(header) = reader.find(moov.clone(), *b"mvhd")? else { return Ok(Ok(EditedFilm::default())) };
+    let Some(clock) = reader.timescale(&header)? else { return Ok(Ok(EditedFilm::default())) };
+    let mut found = EditedFilm::default();
     for trak in reader.all(moov, *b"trak", MAX_TRACKS)? {
-        match reader.track(trak, clock)? {
-            Some(Ok(track)) => tracks.push(track),
+        match reader.track(trak, clock, &mut found.overwrites)? {
+            Some(Ok(track)) => found.tracks.push(track),
             Some(Err(error)) => return Ok(Err(error)),
             None => {}
         }
     }
-    Ok(Ok(tracks))
+    if !found.tracks.is_empty() {
+        found.overwrites.push((reader.length_place(&header, 16)?, ENDLESS));
+    }
+    Ok(Ok(found))
 }
 
 /// Where the body of a box lies in the file.
@@ -151,7 +167,20 @@ impl<F: Read + Seek> Reader<'_, F> {
         Ok(self.number(header, if wide { 20 } else { 12 })?.filter(|scale| *scale > 0))
     }
 
-    fn track(&mut self, trak: Body, clock: u32) -> io::Result<Option<Result<EditedTrack, EditError>>> {
+    /// Where the last four bytes of the length stand, which begins at `at` where
+    /// times take four bytes.
+    fn length_place(&mut self, header: &Body, at: u64) -> io::Result<u64> {
+        let wide = self.number(header, 0)?.is_some_and(|version| version >> 24 == 1);
+        // Two times of eight bytes instead of four come before it, and four more of itself.
+        Ok(header.start.saturating_add(if wide { at + 12 } else { at }))
+    }
+
+    fn track(
+        &mut self,
+        trak: Body,
+        clock: u32,
+        overwrites: &mut Vec<(u64, [u8; 4])>,
+    ) -> io::Result<Option<Result<EditedTrack, EditError>>> {
         let Some(edts) = self.find(trak.clone(), *b"edts")? else { return Ok(None) };
         let Some(elst) = self.find(edts.clone(), *b"elst")? else { return Ok(None) };
         let Some(tkhd) = self.find(trak.clone(), *b"tkhd")? else { return Ok(None) };
@@ -161,9 +190,14 @@ impl<F: Read + Seek> Reader<'_, F> {
         let Some(scale) = self.timescale(&mdhd)? else { return Ok(None) };
         let shift = self.shift(trak)?;
         let entries = self.entries(&elst)?;
-        Ok(Some(edits(id, &entries, shift, (clock, scale)).map(|edits| {
-            // The body follows its header of 8 bytes, whose second half is the type.
-            EditedTrack { id, edits, place: edts.start.saturating_sub(4) }
+        // The body follows its header of 8 bytes, whose second half is the type.
+        overwrites.push((edts.start.saturating_sub(4), *b"free"));
+        overwrites.push((self.length_place(&mdhd, 16)?, ENDLESS));
+        overwrites.push((self.length_place(&tkhd, 20)?, ENDLESS));
+        Ok(Some(edits(id, &entries, shift, (clock, scale)).map(|edits| EditedTrack {
+            id,
+            edits,
+            shifted: shift > 0,
         })))
     }
 
@@ -281,13 +315,13 @@ mod tests {
         let stbl = boxed(b"minf", &boxed(b"stbl", &boxed(b"ctts", &ctts)));
         let mdia = boxed(b"mdia", &[boxed(b"mdhd", &numbers(&[0, 0, 0, 12_800, 0])), stbl].concat());
         let edts = boxed(b"edts", &boxed(b"elst", &elst));
-        let trak = boxed(b"trak", &[boxed(b"tkhd", &numbers(&[0, 0, 0, 7])), edts, mdia].concat());
+        let trak = boxed(b"trak", &[boxed(b"tkhd", &numbers(&[0, 0, 0, 7, 0, 0])), edts, mdia].concat());
         let moov = boxed(b"moov", &[boxed(b"mvhd", &numbers(&[0, 0, 0, 1_000, 0])), trak].concat());
         [boxed(b"ftyp", b"isom"), moov].concat()
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<EditedTrack>, EditError> {
-        edited_tracks(&mut Cursor::new(bytes)).unwrap()
+        read_edits(&mut Cursor::new(bytes)).unwrap().map(|film| film.tracks)
     }
 
     #[test]
@@ -299,8 +333,13 @@ mod tests {
         let second = Edit { at: millis(1_500), from: millis(2_040), length: None };
         assert_eq!(tracks.iter().map(|track| track.id).collect::<Vec<_>>(), [7]);
         assert_eq!(tracks.first().unwrap().edits, [first, second]);
-        let place = usize::try_from(tracks.first().unwrap().place).unwrap();
-        assert_eq!(bytes.get(place..place + 4), Some(&b"edts"[..]));
+        let film = read_edits(&mut Cursor::new(&bytes)).unwrap().unwrap();
+        let old = |(place, _): &(u64, [u8; 4])| {
+            let place = usize::try_from(*place).unwrap();
+            bytes.get(place..place + 4).map(<[u8]>::to_vec)
+        };
+        let old: Vec<_> = film.overwrites.iter().filter_map(old).collect();
+        assert_eq!(old, [b"edts".to_vec(), vec![0; 4], vec![0; 4], vec![0; 4]]);
     }
 
     #[test]
