@@ -56,6 +56,10 @@ pub(super) struct Bid {
     pub(super) in_time: bool,
 }
 
+/// Where a bid stands among others: what it brings, whether it spares the origin, and
+/// how soon; the highest wins.
+type Place = (Quality, bool, Reverse<Span>);
+
 impl Wish<'_> {
     /// Whether something that takes this long is in time.
     pub(super) fn is_in_time(&self, time: Span) -> bool {
@@ -91,7 +95,7 @@ impl Wish<'_> {
     /// Of all that are in time with enough, the first by [`Rank`]; if nobody is in time, the least that is accepted, from the
     /// soonest. None if nobody has enough.
     pub(super) fn choose(&self, offers: &[Offer]) -> Option<Bid> {
-        let mut best: Option<((Quality, bool, Reverse<Span>), Bid)> = None;
+        let mut best: Option<(Place, Bid)> = None;
         for offer in offers.iter().filter(|offer| offer.quality >= self.acceptable) {
             let offered = self.offered(offer);
             if offered < self.acceptable {

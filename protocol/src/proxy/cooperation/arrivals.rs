@@ -115,7 +115,7 @@ impl Cooperation {
             self.outputs.push_back(Output::Keep { title: name.clone(), block, quality });
         }
         if self.config.cooperate && self.config.news {
-            self.tell_news(place, name, block, quality);
+            self.tell_news(place, &name, block, quality);
         }
     }
 

@@ -45,6 +45,7 @@ pub enum Rank {
 
 /// The settings of [`super::Cooperation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by name")]
 pub struct CooperationConfig {
     /// What the cached blocks may weigh together.
     pub capacity: ByteCount,

@@ -86,7 +86,7 @@ impl Cooperation {
     }
 
     /// A block is kept: whoever marked it is told, without being asked again.
-    pub(super) fn tell_news(&mut self, place: usize, title: TitleName, block: u32, quality: Quality) {
+    pub(super) fn tell_news(&mut self, place: usize, title: &TitleName, block: u32, quality: Quality) {
         let Some(cache) = self.titles.get(place).and_then(Option::as_ref).map(|title| &title.cache) else {
             return;
         };

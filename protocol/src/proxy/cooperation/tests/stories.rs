@@ -79,10 +79,10 @@ fn whoever_marked_a_block_is_told_when_it_is_kept_and_nobody_else() {
 fn what_a_peer_tells_unasked_counts_from_the_next_request_on() {
     let mut rig = Rig::new(400, |config| config.rank = Rank::Useful);
     rig.arrive(1);
-    assert_eq!(fetches(&rig.ask(1, 0, 4, 4_000))[1], (1, true, 1, 0, 3, false), "nobody else has it");
+    assert_eq!(fetches(&rig.ask(1, 0, 4, 4_000))[1], (1, true, 1, 0, 4, false), "nobody else has it");
     rig.fetched(0, 4);
     rig.reply(2, 1, 4);
-    let ahead = rig.ask(1, 1, 4, 4_000);
+    let ahead = rig.ask(1, 1, 4, 9_000);
     assert_eq!(fetches(&ahead), [(2, false, 2, 0, 4, false)], "from the peer, without a new query");
     assert_eq!(queries(&ahead), Vec::<Vec<(u32, u32)>>::new());
 }
