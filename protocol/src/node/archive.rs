@@ -7,7 +7,7 @@
 //! what is asked and what is under way; what is taken of the link to the origin
 //! and of the store is admission's, the bytes are the driver's.
 
-use super::autonomy::{AutonomyInput, Level};
+use super::autonomy::{AutonomyInput, Level, UserId};
 use super::mesh::Door;
 use super::{Drain, Event, Held, Node, Output};
 use crate::guests::LinkId;
@@ -140,8 +140,22 @@ impl Node {
         } else {
             self.shelf.stays_away(&title);
             self.describe(now);
+            self.let_go(now, &title);
         }
         self.event(Event::Downloaded { title, whole });
+    }
+
+    /// Who watches a title that will not come is not served any more: when it seeks
+    /// anew, the archive is asked again.
+    fn let_go(&mut self, now: Time, title: &TitleName) {
+        if self.shelf.title(title).is_ok() {
+            return;
+        }
+        let records = self.autonomy.records().filter(|record| record.info.title == *title);
+        let users: Vec<UserId> = records.map(|record| record.info.user).collect();
+        for user in users {
+            self.network(now, AutonomyInput::Depart { user });
+        }
     }
 
     /// The library was looked through, the store too.

@@ -286,3 +286,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_session_that_takes_the_link_leaves_it_to_its_copy_or_gives_it_back() {
+    let kept = || Demand {
+        source: Source::Kept { rate: BitRate(5 * MB), size: ByteCount(8 * MB) },
+        ..of(Archived, "lesson")
+    };
+    // The copy arrives first: the link is taken until the viewing ends.
+    let mut admission = ClassAdmission::new(small());
+    let first = admission.admit(&kept(), ALL_WELL).unwrap();
+    assert!(admission.copied(&name("lesson")));
+    assert_eq!(admission.used().to_origin, BitRate(5 * MB));
+    let second = admission.admit(&kept(), ALL_WELL).unwrap();
+    assert!(first.copy && !second.copy);
+    admission.release(first.id);
+    assert_eq!(admission.used().to_origin, BitRate(0));
+    // The viewing ends first: the copy goes on by the same link.
+    let mut admission = ClassAdmission::new(small());
+    let first = admission.admit(&kept(), ALL_WELL).unwrap();
+    admission.release(first.id);
+    assert_eq!(admission.used().to_origin, BitRate(5 * MB));
+    assert!(admission.copied(&name("lesson")));
+    assert_eq!(admission.used().to_origin, BitRate(0));
+}
+
+#[test]
+fn an_enhancement_that_is_asked_for_again_and_again_is_refused_once_in_an_epoch() {
+    use crate::node::autonomy::{Sla, UserId};
+    let mut grants = Grants::new(ClassLimits::default(), false, Hold::Download);
+    let film = name("film");
+    let mut ask = |layer, epoch| {
+        let told = grants.admit((UserId(1), layer), &film, (Sla::Normal, epoch), Err(Reason::Slots));
+        assert_eq!(told, Err(Reason::Slots));
+        grants.admission().refusals().because(Reason::Slots)
+    };
+    let enh1 = media::Layer::ENH1;
+    assert_eq!([ask(enh1, 1), ask(enh1, 1), ask(enh1, 1)], [1, 1, 1]);
+    assert_eq!(ask(enh1, 17), 2, "it seeks anew");
+    let base = media::Layer::BASE;
+    assert_eq!([ask(base, 17), ask(base, 17)], [3, 4]);
+}
