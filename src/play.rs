@@ -7,6 +7,7 @@ use media::{Quality, Span, TitleName};
 use player::{Command, PlayError, PlayOptions, PlayReport, PlayerEvent, SinkKind};
 use protocol::Refusal;
 use protocol::player::Own;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -32,6 +33,12 @@ pub(crate) struct Args {
     /// Play without a window, at the pace of the film
     #[arg(long)]
     headless: bool,
+    /// Decode nothing and measure all the same: for crowds
+    #[arg(long, conflicts_with = "window")]
+    light: bool,
+    /// Which of this machine's addresses to dial from [default: the system's choice]
+    #[arg(long, value_name = "ADDRESS")]
+    dial_from: Option<IpAddr>,
     /// Write report.json, tables and a chart into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -68,11 +75,14 @@ pub(crate) struct Args {
     /// Print events and the report as lines of JSON
     #[arg(long)]
     json: bool,
+    /// End when standard input closes
+    #[arg(long)]
+    exit_with_parent: bool,
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
     let json = args.json;
-    let promised_nothing = args.key.is_none();
+    let (promised_nothing, with_parent) = (args.key.is_none(), args.exit_with_parent);
     let options = options(args)?;
     player::init().context("GStreamer cannot be started").hint("lamina doctor says what to install")?;
     if promised_nothing && !json {
@@ -83,7 +93,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         let (commands, asked) = mpsc::channel(16);
         let (events, mut heard) = mpsc::channel(256);
         let stop = tokio::spawn(async move {
-            running::asked_to_stop().await;
+            running::told_to_end(with_parent).await;
             commands.send(Command::Stop).await.ok();
             // The sender stays open, so that the player keeps listening.
             std::future::pending::<()>().await;
@@ -108,7 +118,7 @@ fn options(args: Args) -> anyhow::Result<PlayOptions> {
         Some(path) => keys::viewer_key(path).map(|(authority, token)| (authority, Some(token)))?,
         None => (titles::authority(args.keys)?, None),
     };
-    let window = args.window || (!args.headless && std::env::var_os("DISPLAY").is_some());
+    let window = args.window || (!args.headless && !args.light && std::env::var_os("DISPLAY").is_some());
     if args.window && std::env::var_os("DISPLAY").is_none() {
         return refuse("there is no display for a window", "--headless plays without one");
     }
@@ -119,7 +129,12 @@ fn options(args: Args) -> anyhow::Result<PlayOptions> {
     options.token = token;
     options.quality = args.quality;
     options.buffer = args.buffer;
-    options.sink = if window { SinkKind::Window } else { SinkKind::Headless };
+    options.sink = match (window, args.light) {
+        (_, true) => SinkKind::Light,
+        (true, false) => SinkKind::Window,
+        (false, false) => SinkKind::Headless,
+    };
+    options.dial_from = args.dial_from;
     options.audio = !args.mute;
     options.start = args.start;
     options.limit = args.limit;

@@ -9,3 +9,4 @@ pub mod sample;
 pub mod sheet;
 pub mod stage;
 pub mod stored;
+pub mod testbed;

@@ -16,7 +16,7 @@ pub use table::{Count, DoorId, LinkId, Way};
 
 use media::{Span, Time};
 use rustix::event::epoll;
-use sim::PipeShape;
+use sim::{PipeShape, Trace};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -124,6 +124,13 @@ impl Links {
     /// The link behaves like this from now on.
     pub fn reshape(&self, link: LinkId, shape: LinkShape) {
         self.shared.table().reshape(link, shape);
+    }
+
+    /// From now on the link has the rates of these traces, which begin now, there
+    /// and back; where there is none, that of its shape.
+    pub fn follow(&self, link: LinkId, there: Option<Arc<Trace>>, back: Option<Arc<Trace>>) {
+        let now = self.shared.now();
+        self.shared.table().follow(link, now, [there, back]);
     }
 
     /// What a link has carried so far.

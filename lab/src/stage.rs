@@ -3,16 +3,19 @@
 //! titles, so many nodes at each level that begin with nothing, and a proxy.
 
 mod ask;
+mod host;
 mod process;
 
 pub use ask::Inquiry;
+pub use host::Host;
 pub use process::{NodeEvent, Process};
 
 use media::library::{Library, LibraryError, copy_layers};
 use media::{Layer, TitleName};
 use protocol::{NodeAddress, NodeStatus, PeerId};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -86,6 +89,8 @@ pub struct Stage {
     addresses: Vec<NodeAddress>,
     keys: PathBuf,
     events: broadcast::Sender<NodeEvent>,
+    /// Who runs on another machine.
+    hosts: BTreeMap<PeerId, Host>,
 }
 
 /// What went wrong on the stage. What was started before is ended.
@@ -198,7 +203,16 @@ impl Stage {
         let (events, _) = broadcast::channel(EVENTS);
         fill(&plan.library, &plan.titles, &plan.folder.join("origin"))?;
         let listening = addresses.clone();
-        Ok(Self { plan: plan.clone(), parts, processes: Vec::new(), listening, addresses, keys, events })
+        Ok(Self {
+            plan: plan.clone(),
+            parts,
+            processes: Vec::new(),
+            listening,
+            addresses,
+            keys,
+            events,
+            hosts: BTreeMap::new(),
+        })
     }
 
     /// Where a node listens can be reached by others only at this address: by a
@@ -209,6 +223,41 @@ impl Stage {
     pub fn advertise(&mut self, peer: PeerId, address: SocketAddr) -> Result<(), StageError> {
         let found = self.addresses.iter_mut().find(|node| node.peer == peer);
         found.ok_or(StageError::Nobody(peer))?.address = address;
+        Ok(())
+    }
+
+    /// A node is at this address of the machine, at a port that is free there: who
+    /// dials from where is told apart by it.
+    ///
+    /// # Errors
+    /// There is nobody of this name, or no such address.
+    pub fn house(&mut self, peer: PeerId, home: IpAddr) -> Result<SocketAddr, StageError> {
+        let socket = UdpSocket::bind((home, 0)).and_then(|socket| socket.local_addr());
+        let address = socket.map_err(|why| StageError::Start { peer, why })?;
+        self.advertise(peer, address)?;
+        let found = self.listening.iter_mut().find(|node| node.peer == peer);
+        found.ok_or(StageError::Nobody(peer))?.address = address;
+        Ok(address)
+    }
+
+    /// The origin, and whoever else stays here, is found by others at this address
+    /// of the machine.
+    ///
+    /// # Errors
+    /// There is no such address.
+    pub fn house_all(&mut self, here: IpAddr) -> Result<(), StageError> {
+        let all: Vec<PeerId> = self.addresses.iter().map(|node| node.peer).collect();
+        all.into_iter().try_for_each(|peer| self.house(peer, here).map(drop))
+    }
+
+    /// A node runs on another machine, where it listens at every address and is
+    /// found at this one.
+    ///
+    /// # Errors
+    /// There is nobody of this name.
+    pub fn place(&mut self, peer: PeerId, host: Host, address: SocketAddr) -> Result<(), StageError> {
+        self.advertise(peer, address)?;
+        self.hosts.insert(peer, host);
         Ok(())
     }
 
@@ -243,6 +292,10 @@ impl Stage {
             };
             let mut process =
                 Process::new(place.peer, &self.plan.program, arguments, log, self.events.clone());
+            if let Some(host) = self.hosts.get(&place.peer) {
+                host.give_keys(place.peer, &self.keys).await?;
+                process.on(host.clone());
+            }
             process.start().await?;
             self.processes.push(process);
         }
@@ -325,9 +378,16 @@ impl Stage {
     /// The command line of a node: its level, its folder, and one address.
     fn node_arguments(&self, part: &Part, place: NodeAddress) -> Result<Vec<OsString>, StageError> {
         let (plan, told) = (&self.plan, self.address(part.peer)?);
-        let library = plan.folder.join(part.peer.as_str());
-        let mut arguments = common("serve", place, &self.keys);
-        if told != place.address {
+        let host = self.hosts.get(&part.peer);
+        let library = host.map_or(plan.folder.as_path(), |host| &host.folder).join(part.peer.as_str());
+        let mut arguments = match host {
+            None => common("serve", place, &self.keys),
+            Some(host) => {
+                let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, told.port()));
+                common("serve", NodeAddress { peer: place.peer, address: everywhere }, &host.keys())
+            }
+        };
+        if told != place.address || host.is_some() {
             arguments.extend(["--advertise".into(), told.to_string().into()]);
         }
         arguments.extend(["--level".into(), part.level.clone().into(), "--library".into(), library.into()]);

@@ -8,7 +8,7 @@ mod outputs;
 use crate::link::{FIRST_WINDOW, Link, News, Stopper, attend, farewell};
 use crate::opening::{Granted, entering, grant, manifest};
 use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
-use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions};
+use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions, SinkKind};
 use crate::report::{PlayReport, Recorder};
 use crate::shelf::Shelf;
 use crate::sources::{SourceTable, early};
@@ -52,10 +52,12 @@ pub async fn play(
     events: mpsc::Sender<PlayerEvent>,
 ) -> Result<PlayReport, PlayError> {
     let pressed = Instant::now();
-    let endpoint = Endpoint::open(&EndpointConfig {
-        payload_window: FIRST_WINDOW,
-        ..EndpointConfig::viewer(options.name, options.authority.clone())
-    })?;
+    let mut config = EndpointConfig::viewer(options.name, options.authority.clone());
+    config.payload_window = FIRST_WINDOW;
+    if let Some(from) = options.dial_from {
+        config.bind = (from, 0).into();
+    }
+    let endpoint = Endpoint::open(&config)?;
     let open = entering(&options)?;
     let granted = grant(&endpoint, &options, &open).await?;
     let (sender, news) = mpsc::channel(NEWS);
@@ -211,7 +213,10 @@ impl Driver {
         let (buffer, own) = (options.buffer, options.own);
         let config = PlayerConfig { buffer, own, hot_standby, ..PlayerConfig::default() };
         let quality = granted.opened.quality.min(manifest.top_quality());
-        let recorder = Recorder::new(pressed, manifest.title.to_string(), quality, options.buffer);
+        let mut recorder = Recorder::new(pressed, manifest.title.to_string(), quality, options.buffer);
+        if options.sink == SinkKind::Light {
+            recorder.light();
+        }
         let mut machine = Player::new(Time::ZERO, config, options.seed);
         let mut connected = Vec::new();
         let is_proxy = granted.connection.peer().role == Role::Proxy;

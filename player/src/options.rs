@@ -7,7 +7,7 @@ use protocol::player::{GiveUp, Own};
 use protocol::{PeerId, Refusal, SignedToken};
 use serde::Serialize;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use transport::{Authority, DialError, EndpointError, RequestError};
@@ -47,6 +47,8 @@ pub struct PlayOptions {
     pub snapshots: Option<Arc<Snapshots>>,
     /// A folder for `report.json`, the tables and the chart.
     pub report_dir: Option<PathBuf>,
+    /// Which of this machine's addresses to dial from; none: the system's choice.
+    pub dial_from: Option<IpAddr>,
     /// Spreads what many viewers would otherwise do in step.
     pub seed: u64,
 }
@@ -70,6 +72,7 @@ impl PlayOptions {
             check_hashes: true,
             snapshots: None,
             report_dir: None,
+            dial_from: None,
             seed: 0,
         }
     }

@@ -25,6 +25,9 @@ pub struct PlayReport {
     pub version: u32,
     /// Program and version that played.
     pub player: String,
+    /// Whether nothing was decoded: pictures are measured by their times alone.
+    #[serde(default)]
+    pub light: bool,
     /// The title.
     pub title: String,
     /// The best quality wanted.

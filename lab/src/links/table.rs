@@ -6,12 +6,13 @@ use media::{ByteCount, Time};
 use quinn_udp::UdpSocketState;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use serde::Serialize;
-use sim::{Passage, Pipe, Rng};
+use sim::{Passage, Pipe, Rng, Trace};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Headers of IP and UDP that a datagram costs on a real link, in bytes.
 pub(super) const HEADERS: u64 = 28;
@@ -201,6 +202,13 @@ impl Table {
         if let Some(link) = self.links.get_mut(link.0) {
             link.there.pipe.reshape(shape.there);
             link.back.pipe.reshape(shape.back);
+        }
+    }
+
+    pub(super) fn follow(&mut self, link: LinkId, now: Time, [there, back]: [Option<Arc<Trace>>; 2]) {
+        if let Some(link) = self.links.get_mut(link.0) {
+            link.there.pipe.follow(now, there);
+            link.back.pipe.follow(now, back);
         }
     }
 

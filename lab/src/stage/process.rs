@@ -1,7 +1,8 @@
 //! One node or proxy as a process of its own, started, watched and ended.
 
-use super::StageError;
+use super::{Host, StageError};
 use protocol::PeerId;
+use rustix::process::{Pid, Signal};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,6 +28,12 @@ struct Ready {
     address: SocketAddr,
 }
 
+/// What is printed before it by whoever starts it on another machine.
+#[derive(Debug, Deserialize)]
+struct Numbered {
+    number: u32,
+}
+
 /// A node or proxy that can be started, killed and started again. Dropping it
 /// kills it, and it ends by itself when its standard input closes, so that it
 /// cannot outlive whoever started it, however that one ends.
@@ -38,6 +45,10 @@ pub struct Process {
     log: PathBuf,
     events: broadcast::Sender<NodeEvent>,
     child: Option<Child>,
+    /// The machine it runs on, if that is another one.
+    host: Option<Host>,
+    /// Its number there.
+    remote: Option<u32>,
 }
 
 /// Something that a node told on its standard output.
@@ -72,7 +83,21 @@ impl Process {
         log: PathBuf,
         events: broadcast::Sender<NodeEvent>,
     ) -> Self {
-        Self { peer, program: program.to_owned(), arguments, log, events, child: None }
+        Self {
+            peer,
+            program: program.to_owned(),
+            arguments,
+            log,
+            events,
+            child: None,
+            host: None,
+            remote: None,
+        }
+    }
+
+    /// It runs on another machine.
+    pub(crate) fn on(&mut self, host: Host) {
+        self.host = Some(host);
     }
 
     /// The name of the node or proxy.
@@ -98,8 +123,14 @@ impl Process {
         let peer = self.peer;
         let failed = |why: std::io::Error| StageError::Start { peer, why };
         let log = File::options().create(true).append(true).open(&self.log).map_err(failed)?;
-        let mut child = Command::new(&self.program)
-            .args(&self.arguments)
+        let mut command = match &self.host {
+            None => Command::new(&self.program),
+            Some(host) => host.command(&self.arguments),
+        };
+        if self.host.is_none() {
+            command.args(&self.arguments);
+        }
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -110,12 +141,28 @@ impl Process {
         let ready =
             timeout(READY_DEADLINE, ready_line(stdout, peer, self.events.clone())).await.ok().flatten();
         match ready {
-            Some(ready) => {
+            Some((ready, number)) => {
                 self.child = Some(child);
+                self.remote = number;
                 Ok(ready.address)
             }
             None => Err(StageError::NotReady { peer, said: last_line(&self.log) }),
         }
+    }
+
+    /// Sends it a signal, wherever it runs.
+    ///
+    /// # Errors
+    /// It does not run, or may not be signalled.
+    pub async fn signal(&self, signal: Signal) -> Result<(), StageError> {
+        let peer = self.peer;
+        let failed = |why: &dyn std::fmt::Display| StageError::Kill { peer, why: why.to_string() };
+        if let Some((host, number)) = self.host.as_ref().zip(self.remote) {
+            return host.signal(peer, number, signal).await;
+        }
+        let number = self.process_id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let number = number.ok_or_else(|| failed(&"it does not run"))?;
+        rustix::process::kill_process(number, signal).map_err(|why| failed(&why))
     }
 
     /// Kills the process as a power cut would (SIGKILL) and waits until it is gone.
@@ -123,6 +170,9 @@ impl Process {
     /// # Errors
     /// It does not go within five seconds.
     pub async fn kill(&mut self) -> Result<(), StageError> {
+        if self.host.is_some() && self.child.is_some() {
+            self.signal(Signal::KILL).await?;
+        }
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let gone = timeout(GONE_DEADLINE, child.kill()).await;
         match gone {
@@ -139,7 +189,7 @@ async fn ready_line(
     stdout: Option<ChildStdout>,
     peer: PeerId,
     events: broadcast::Sender<NodeEvent>,
-) -> Option<Ready> {
+) -> Option<(Ready, Option<u32>)> {
     let mut lines = BufReader::new(stdout?);
     let pass_on = move |line: &str| {
         let at = Instant::now();
@@ -149,10 +199,15 @@ async fn ready_line(
         }
     };
     // What happens at the start may be told before the node is ready.
+    let mut number = None;
     let ready = loop {
         let line = next_line(&mut lines).await?;
+        if let Ok(Numbered { number: told }) = serde_json::from_str(&line) {
+            number = Some(told);
+            continue;
+        }
         match serde_json::from_str::<Ready>(&line) {
-            Ok(ready) => break ready,
+            Ok(ready) => break (ready, number),
             Err(_) => pass_on(&line),
         }
     };

@@ -228,7 +228,7 @@ impl Feed {
 /// rate.
 #[allow(clippy::as_conversions, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 #[allow(clippy::cast_precision_loss, reason = "that is seconds, not weeks; rates are 1/16 to 16")]
-fn shown_for(length: Span, rate: f64) -> Span {
+pub(super) fn shown_for(length: Span, rate: f64) -> Span {
     Span::from_nanos((length.as_nanos() as f64 / rate.abs().clamp(1.0 / 16.0, 64.0)) as u64)
 }
 

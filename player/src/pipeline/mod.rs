@@ -10,6 +10,7 @@
 //! * `front`: everything up to the sinks, in one bin that can be emptied at once;
 //! * `feed`, `control`: what is pushed, and the thread that does it and seeks,
 //!   plays and pauses;
+//! * `light`: the same without decoders, for crowds;
 //! * `sinks`, `watch`, [`meter`], `check`: what is seen, measured and verified.
 //!
 //! Nothing here knows the network or decides what to fetch: the pipeline asks
@@ -23,6 +24,7 @@ mod error;
 mod events;
 mod feed;
 mod front;
+mod light;
 mod listen;
 pub mod meter;
 mod schedule;
@@ -40,6 +42,7 @@ pub use snapshot::{Snapshot, SnapshotReason, Snapshots};
 use bytes::Bytes;
 use control::Control;
 use events::Events;
+use light::Light;
 use media::{Manifest, Quality, Span};
 use schedule::Schedule;
 use shared::{Command, FlushRequest, Shared};
@@ -106,6 +109,12 @@ pub fn init() -> Result<(), PipelineError> {
     STARTED.get_or_init(start).clone().map_err(PipelineError::Init)
 }
 
+/// What the feed thread works with.
+enum Hands {
+    Full(Box<Control>),
+    Light(Light),
+}
+
 impl Pipeline {
     /// Builds and starts the pipeline, paused: it asks for a first block at
     /// once and shows its first picture when [`Pipeline::play`] is called.
@@ -118,13 +127,20 @@ impl Pipeline {
         let (done_sender, done) = sync_channel(1);
         let PipelineOptions { manifest, sink, audio, check_hashes, snapshots } = options;
         let schedule = Arc::new(Schedule::default());
+        let check_hashes = check_hashes && sink != SinkKind::Light;
         let watch = Watch::new(&manifest, schedule.clone(), events.clone(), (check_hashes, snapshots))?;
         let shared = Arc::new(Shared::new(events, watch, commands.clone()));
-        let control = Control::build(manifest, schedule, (sink, audio), &shared)?;
+        let hands = match sink {
+            SinkKind::Light => Hands::Light(Light::new(manifest, &shared)),
+            _ => Hands::Full(Box::new(Control::build(manifest, schedule, (sink, audio), &shared)?)),
+        };
         let thread = std::thread::Builder::new()
             .name("lamina-feed".into())
             .spawn(move || {
-                control.run(&queue);
+                match hands {
+                    Hands::Full(control) => control.run(&queue),
+                    Hands::Light(light) => light.run(&queue),
+                }
                 // Nobody listens any more if the deadline has passed.
                 let _ = done_sender.try_send(());
             })

@@ -17,6 +17,8 @@ pub enum SinkKind {
     Window,
     /// Nowhere, as fast as it goes.
     Unpaced,
+    /// Nowhere, and nothing is decoded: pictures are measured by their times alone.
+    Light,
 }
 
 /// The sinks of a pipeline.
@@ -34,8 +36,8 @@ impl Sinks {
     /// Makes the sinks; without `sound` there is none.
     pub(crate) fn new(kind: SinkKind, sound: bool) -> Result<Self, PipelineError> {
         match kind {
-            SinkKind::Headless | SinkKind::Unpaced => {
-                let paced = kind == SinkKind::Headless;
+            SinkKind::Headless | SinkKind::Unpaced | SinkKind::Light => {
+                let paced = kind != SinkKind::Unpaced;
                 let video = headless_video(paced).upcast();
                 let sound = sound.then(|| silent_sound(paced)).transpose()?;
                 Ok(Self { video, sound, before_video: Vec::new(), no_device: false })

@@ -5,7 +5,7 @@ use super::combine::{display_caps, with_picture};
 use super::error::PipelineError;
 use super::events::{Events, PipelineEvent};
 use super::meter::{FreezeMeter, MeterReport};
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Slot};
 use super::snapshot::{Shown, Snapshots};
 use gstreamer as gst;
 use gstreamer_video as gst_video;
@@ -76,6 +76,28 @@ impl Watch {
         let Some(stream) = buffer.pts().map(gst::ClockTime::nseconds) else { return };
         let Some(slot) = self.schedule.find(stream) else { return };
         let quality = Quality(u8::try_from(buffer.offset_end()).unwrap_or(0));
+        let length = buffer.duration().map_or(0, gst::ClockTime::nseconds);
+        let pts = self.note(&slot, (stream, length), quality, at, Some(buffer));
+        if let Some(snapshots) = &self.snapshots {
+            let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
+            snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);
+        }
+    }
+
+    /// A picture would have been seen at `at`: its stream time and its length.
+    pub(crate) fn seen_at(&self, slot: &Slot, span: (u64, u64), quality: Quality, at: Instant) {
+        self.note(slot, span, quality, at, None);
+    }
+
+    /// Measures, and tells the owner; the picture's time in the title.
+    fn note(
+        &self,
+        slot: &Slot,
+        (stream, length): (u64, u64),
+        quality: Quality,
+        at: Instant,
+        buffer: Option<&gst::Buffer>,
+    ) -> Span {
         let pts = slot.title_time(stream);
         let mut guard = self.seen();
         let seen = &mut *guard;
@@ -84,20 +106,16 @@ impl Watch {
             seen.meter.interrupt();
         }
         let freeze = seen.meter.shown(self.time(at), pts);
-        let length = buffer.duration().map_or(0, gst::ClockTime::nseconds);
         seen.position = Some(pts);
         seen.last = Some((stream.saturating_add(length), Span::from_nanos(length), at));
-        let checked = if seen.check {
-            with_picture(buffer, &self.info, |picture| seen.tally.shown(&slot, quality, Some(picture)))
-                .flatten()
-        } else {
-            seen.tally.shown(&slot, quality, None)
+        let checked = match buffer.filter(|_| seen.check) {
+            Some(buffer) => {
+                with_picture(buffer, &self.info, |picture| seen.tally.shown(slot, quality, Some(picture)))
+                    .flatten()
+            }
+            None => seen.tally.shown(slot, quality, None),
         };
         drop(guard);
-        if let Some(snapshots) = &self.snapshots {
-            let (length, block, buffer) = (Span::from_nanos(length), slot.block, buffer.clone());
-            snapshots.shown(&Shown { pts, length, quality, block, buffer }, &self.info);
-        }
         if first {
             self.events.send(PipelineEvent::FirstPicture { at });
         }
@@ -110,6 +128,7 @@ impl Watch {
             let (block, quality, ok) = (checked.block, checked.quality, checked.ok);
             self.events.send(PipelineEvent::BlockChecked { block, quality, ok });
         }
+        pts
     }
 
     /// Playback stands still because it was asked to.

@@ -61,6 +61,11 @@ impl Recorder {
         }
     }
 
+    /// Nothing is decoded.
+    pub(crate) fn light(&mut self) {
+        self.report.light = true;
+    }
+
     /// Milliseconds from the first picture to `at`; 0 before it.
     pub(crate) fn at_ms(&self, at: Instant) -> u64 {
         self.first.map_or(0, |first| millis(first, at))

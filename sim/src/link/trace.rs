@@ -13,7 +13,7 @@ use media::{ByteCount, Span};
 /// What one line of a Mahimahi trace stands for, in bits.
 const PACKET_BITS: u64 = 1_500 * 8;
 /// The most lines that are read.
-pub const MAX_LINES: usize = 1_000_000;
+const MAX_LINES: usize = 1_000_000;
 /// The longest trace: a day.
 const MAX_SECONDS: f64 = 86_400.0;
 /// The fastest line: a terabit a second.
