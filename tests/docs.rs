@@ -88,7 +88,7 @@ impl Reader {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             // These have witnesses of their own, or are what runs this test.
-            ["./x", "demo" | "test" | "check" | "bench", ..] => (),
+            ["./x", "demo" | "test" | "check" | "bench" | "testbed", ..] => (),
             ["./x", "run", "up", rest @ ..] => self.up(rest),
             ["./x", "run", rest @ ..] | ["lamina", rest @ ..] => self.lamina(rest),
             _ => panic!("no test runs this command: {line}"),

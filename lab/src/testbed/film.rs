@@ -72,7 +72,10 @@ pub async fn prepare(
     let source = match film.size {
         None => source,
         Some(FilmSize(width, height)) => {
-            let small = cache.join(format!("testbed-{print}-{width}x{height}.mp4"));
+            // The file's name is that of the title.
+            let folder = cache.join(format!("testbed-{print}-{width}x{height}"));
+            fs::create_dir_all(&folder).map_err(|error| TestbedError::file(&folder, error))?;
+            let small = folder.join(source.file_name().unwrap_or_default()).with_extension("mp4");
             if !small.is_file() {
                 say(&format!("scaling the film to {width}x{height}, once"));
                 scale(&source, (width, height), &small).await?;

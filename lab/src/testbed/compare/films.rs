@@ -12,7 +12,7 @@ use tokio::process::Command;
 /// hls.js as npm gives it, and the hash that it must have.
 const HLS_JS: &str = "https://registry.npmjs.org/hls.js/-/hls.js-1.7.4.tgz";
 /// BLAKE3 of the package.
-const HLS_JS_HASH: &str = "HASH_TO_BE_FILLED";
+const HLS_JS_HASH: &str = "0408160681e2de0da2ea896c99bf05349526c0d284a912f68e2bb8574a4e3651";
 /// Its version.
 pub(super) const HLS_JS_VERSION: &str = "1.7.4";
 /// The most bytes that are taken for it.
