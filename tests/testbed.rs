@@ -13,6 +13,7 @@ mod support;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{LAMINA, film, lamina, said};
 
@@ -56,6 +57,13 @@ for = \"2 s\"
 freezes_of_vips = 0
 ";
 
+/// One network is enough for one machine.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Processes that still run: their command line names a folder that only they have.
 fn left_running(marker: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -89,6 +97,7 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn a_scenario_is_played_and_its_folder_tells_what_happened() {
+    let _alone = alone();
     let folder = desk(SCENARIO);
     let output = testbed(folder.path()).args(["--json", "-o", "out"]).output().unwrap();
     let report = json(&output);
@@ -203,6 +212,7 @@ fn what_is_wrong_with_a_scenario_is_said_with_its_line_before_anything_runs() {
 
 #[test]
 fn ctrl_c_leaves_nothing_running() {
+    let _alone = alone();
     let folder = desk(&SCENARIO.replace("11 s", "60 s"));
     let marker = folder.path().display().to_string();
     let mut running = testbed(folder.path()).args(["-o", "out"]).stderr(Stdio::null()).spawn().unwrap();

@@ -240,15 +240,17 @@ async fn watched(
     }
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let stdout = child.stdout.take();
-    let listening = listen(stdout, number, board);
+    let mut listening = std::pin::pin!(listen(stdout, number, board));
     let asked = async {
         // Gone without a word is an order, too.
         let _ = ending.wait_for(|over| *over).await;
     };
     tokio::select! {
-        () = listening => {}
+        () = &mut listening => {}
         () = asked => {
             interrupt(&child);
+            // Who speaks to nobody ends at once, without a report.
+            let _ = timeout(PARTING, listening).await;
         }
     }
     let status = match timeout(PARTING, child.wait()).await {

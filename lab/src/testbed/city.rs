@@ -32,6 +32,8 @@ pub(super) struct City {
     pub(super) viewer_lines: Vec<(LinkId, LinkShape)>,
     /// Whether nodes are on other machines, so that lines are real ones.
     pub(super) real_lines: bool,
+    /// Whether the relay was allowed to have real-time priority.
+    pub(super) hurried: bool,
 }
 
 /// A node or proxy.
@@ -62,6 +64,7 @@ impl City {
         folder: &Path,
     ) -> Result<Self, TestbedError> {
         let links = Links::start(seed).map_err(TestbedError::Links)?;
+        let hurried = links.hurry();
         let plan = StagePlan {
             program: options.program.clone(),
             folder: folder.to_owned(),
@@ -85,6 +88,7 @@ impl City {
             proxy_lines: BTreeMap::new(),
             viewer_lines: Vec::new(),
             real_lines: options.hosts.is_some(),
+            hurried,
             links,
             stage: {
                 if let Some(hosts) = &options.hosts {

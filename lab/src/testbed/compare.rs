@@ -42,6 +42,8 @@ const LINE: PipeShape = PipeShape {
 };
 /// Seconds of film that browsers are given.
 const FILM_SECS: u64 = 90;
+/// How often a viewing is tried that says nothing.
+const TRIES: u32 = 5;
 /// The matched buffer in seconds.
 const BUFFER_SECS: u64 = 4;
 
@@ -185,7 +187,7 @@ pub async fn compare(
                 let folder = folder.map_err(|error| CompareError::file(std::env::temp_dir(), error))?;
                 let act = Act { options, row: *row, at, seed, folder: folder.path() };
                 let viewing = match player {
-                    Player::Lamina => act.lamina(&title).await?,
+                    Player::Lamina => act.patiently(&title, say).await?,
                     Player::Hls | Player::Video => act.browser(player, &films, &script).await?,
                 };
                 let repeat = Repeat { seed, row: *row, player, died_ms: at.as_millis(), viewing };
@@ -213,7 +215,23 @@ impl Act<'_> {
         Duration::from(self.at) + Duration::from_secs(if self.row == Row::Matched { 14 } else { 34 })
     }
 
-    async fn lamina(&self, title: &Title) -> Result<Viewing, CompareError> {
+    /// Ours, played again if the machine was too slow to say anything.
+    async fn patiently(
+        &self,
+        title: &Title,
+        say: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Viewing, CompareError> {
+        for _ in 0..TRIES {
+            if let Some(viewing) = self.lamina(title).await? {
+                return Ok(viewing);
+            }
+            say("this machine was too slow for that one; once more");
+        }
+        Err(TestbedError::CannotKeepUp(format!("the relay was late {TRIES} times")).into())
+    }
+
+    /// Nothing if the machine was measured instead.
+    async fn lamina(&self, title: &Title) -> Result<Option<Viewing>, CompareError> {
         let text = format!(
             "about = \"the Base node dies\"\nlasts = \"{} ms\"\nbuffer = \"{BUFFER_SECS} s\"\n\
              [film]\nsize = \"{}x{}\"\n[nodes]\nbase = 2\nenh1 = 2\nenh2 = 2\n\
@@ -231,14 +249,12 @@ impl Act<'_> {
         let report = super::run(&options, &read, title, &mut |_: Progress| ()).await?;
         let run = report.runs.into_iter().next().ok_or_else(|| broken(&"nothing was played"))?;
         if !run.kept_up {
-            return Err(
-                TestbedError::CannotKeepUp(format!("datagrams left {:.1} ms late", run.late_ms)).into()
-            );
+            return Ok(None);
         }
         let struck = run.faults.iter().flat_map(|fault| &fault.struck).map(|one| one.buffer_ms).next();
         let bytes = run.bytes.origin + run.bytes.nodes;
         let seen = run.viewers.into_iter().next().ok_or_else(|| broken(&"nobody watched"))?;
-        Ok(viewing(&seen, bytes, struck))
+        Ok(Some(viewing(&seen, bytes, struck, self.at.as_millis())))
     }
 
     async fn browser(&self, player: Player, films: &Films, script: &Path) -> Result<Viewing, CompareError> {
@@ -314,7 +330,7 @@ fn settings(hls: bool, url: &str, options: &str) -> String {
 }
 
 /// What our viewer saw, in the words of all.
-fn viewing(seen: &Seen, bytes: u64, buffer: Option<u64>) -> Viewing {
+fn viewing(seen: &Seen, bytes: u64, buffer: Option<u64>, died_ms: u64) -> Viewing {
     let all: f64 = seen.seconds_at_quality.values().sum();
     let best = seen.seconds_at_quality.get(&seen.wanted).copied().unwrap_or(0.0);
     let mut quality = Vec::new();
@@ -338,6 +354,10 @@ fn viewing(seen: &Seen, bytes: u64, buffer: Option<u64>) -> Viewing {
         freezes: seen.freezes.count,
         frozen_ms: seen.freezes.total_ms,
         longest_ms: seen.freezes.longest_ms,
+        before_ms: {
+            let list = seen.freezes.list.iter();
+            list.filter(|freeze| freeze.at_ms < died_ms).map(|freeze| freeze.length_ms).sum()
+        },
         pictures: 0,
         best: if all > 0.0 { best / all } else { 0.0 },
         quality,

@@ -102,6 +102,7 @@ fn conclude(read: &Read, city: &City, seed: u64, viewers: Vec<Seen>, faults: Vec
         late_ms,
         turned_away,
         load: load(),
+        real_time: city.hurried,
         kept_up: late_ms <= LATE_MS && turned_away == 0,
         bytes: bytes(city, &viewers),
         viewers,

@@ -59,6 +59,8 @@ pub struct RunReport {
     pub turned_away: u64,
     /// Processes that wanted to run in the last minute.
     pub load: f64,
+    /// Whether the relay had real-time priority.
+    pub real_time: bool,
     /// Whether the relay kept up; if not, the machine was measured.
     pub kept_up: bool,
     /// Who sent how much.

@@ -14,10 +14,10 @@ pub(super) fn made(name: &str) -> Option<String> {
     }
 }
 
-/// Ten seconds each: 4 Mbit/s, 600 kbit/s, 350 kbit/s, 1.2 Mbit/s, 4 Mbit/s.
+/// Ten seconds each: 4 Mbit/s, 900 kbit/s, 520 kbit/s, 1.5 Mbit/s, 4 Mbit/s.
 fn steps() -> String {
     let mut text = String::from("# made by a formula: ten seconds each, down and up again\nseconds,bit/s\n");
-    for (at, rate) in [(0, 4_000_000), (10, 600_000), (20, 350_000), (30, 1_200_000), (40, 4_000_000)] {
+    for (at, rate) in [(0, 4_000_000), (10, 900_000), (20, 520_000), (30, 1_500_000), (40, 4_000_000)] {
         let _ = writeln!(text, "{at},{rate}");
     }
     text
@@ -87,7 +87,7 @@ mod tests {
             ["made-steps", "made-tunnels", "made-wifi"].map(|name| of(name).period()),
             [50, 15, 20].map(Span::from_secs)
         );
-        assert_eq!([kbit("made-steps"), kbit("made-tunnels")], [2_030, 5_400]);
+        assert_eq!([kbit("made-steps"), kbit("made-tunnels")], [2_184, 5_400]);
         assert!((2_700..2_900).contains(&kbit("made-wifi")), "{}", kbit("made-wifi"));
     }
 }

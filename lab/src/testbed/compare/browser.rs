@@ -66,7 +66,9 @@ pub struct Viewing {
     pub frozen_ms: u64,
     /// How long at most.
     pub longest_ms: u64,
-    /// Pictures that were shown.
+    /// Of `frozen_ms`, what was before the server died: the machine's doing.
+    pub before_ms: u64,
+    /// Pictures that were shown; 0 where that was not counted.
     pub pictures: u64,
     /// The share of pictures at the best quality.
     pub best: f64,
@@ -119,7 +121,7 @@ pub(super) async fn watch<F: Future<Output = Result<(), CompareError>>>(
         if watched >= strike_at
             && let Some(strike) = struck.take()
         {
-            seen.struck = Some(seen.buffer);
+            seen.struck = Some((watched, seen.buffer));
             strike().await?;
         }
         if watched >= lasts {
@@ -152,7 +154,8 @@ struct Seen {
     /// The last moment told of.
     now: f64,
     buffer: f64,
-    struck: Option<f64>,
+    /// After how long, and with what in the buffer.
+    struck: Option<(Duration, f64)>,
     ended: Option<f64>,
     pictures: Vec<Picture>,
     notes: Vec<String>,
@@ -200,6 +203,9 @@ impl Seen {
         if self.ended.is_none() {
             meter.finish(time(self.now));
         }
+        let died = self.struck.map_or(Span::MAX, |(after, _)| after.into());
+        let earlier = meter.list().iter().filter(|freeze| freeze.start < died);
+        let before = earlier.fold(Span::ZERO, |sum, freeze| sum + freeze.length);
         let first = self.pictures.first().map_or(self.now, |picture| picture.0);
         let best = self.pictures.iter().map(|picture| picture.3).max().unwrap_or(0);
         let at_best = self.pictures.iter().filter(|picture| picture.3 == best).count();
@@ -216,11 +222,12 @@ impl Seen {
             freezes: meter.count(),
             frozen_ms: meter.total().as_millis(),
             longest_ms: meter.longest().as_millis(),
+            before_ms: before.as_millis(),
             pictures: self.pictures.iter().map(|picture| u64::from(picture.2)).sum(),
             best: super::share(at_best, self.pictures.len()),
             quality: heights(&self.pictures, first),
             bytes: 0,
-            buffer_ms: whole(self.struck.unwrap_or(self.buffer) * 1_000.0),
+            buffer_ms: whole(self.struck.map_or(self.buffer, |(_, buffer)| buffer) * 1_000.0),
             notes: self.notes,
         }
     }

@@ -93,7 +93,7 @@ impl Comparison {
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         let mut table = String::from(
-            "seed,row,player,died_ms,startup_ms,watched_ms,freezes,frozen_ms,longest_ms,best,bytes,buffer_ms\n",
+            "seed,row,player,died_ms,startup_ms,watched_ms,freezes,frozen_ms,longest_ms,before_ms,best,bytes,buffer_ms\n",
         );
         for Repeat { seed, row, player, died_ms, viewing } in &self.repeats {
             use fmt::Write as _;
@@ -101,11 +101,12 @@ impl Comparison {
             // Writing into a string cannot fail.
             let _ = writeln!(
                 table,
-                "{seed},{row:?},{player:?},{died_ms},{startup},{},{},{},{},{:.4},{},{}",
+                "{seed},{row:?},{player:?},{died_ms},{startup},{},{},{},{},{},{:.4},{},{}",
                 viewing.watched_ms,
                 viewing.freezes,
                 viewing.frozen_ms,
                 viewing.longest_ms,
+                viewing.before_ms,
                 viewing.best,
                 viewing.bytes,
                 viewing.buffer_ms
@@ -221,6 +222,7 @@ impl fmt::Display for Comparison {
             "frozen ms",
             "most ms",
             "longest ms",
+            "before the death, ms",
             "start-up ms",
             "best quality",
             "MB",
@@ -250,6 +252,7 @@ impl fmt::Display for Comparison {
                     cell(&|viewing| millis(viewing.frozen_ms), 0),
                     most(|viewing| viewing.frozen_ms).to_string(),
                     most(|viewing| viewing.longest_ms).to_string(),
+                    cell(&|viewing| millis(viewing.before_ms), 0),
                     cell(&|viewing| viewing.startup_ms.map_or(f64::NAN, millis), 0),
                     cell(&|viewing| viewing.best * 100.0, 0) + " %",
                     cell(&|viewing| millis(viewing.bytes) / 1e6, 1),
