@@ -54,6 +54,7 @@ fn every_command_has_help_with_an_example() {
         "publish",
         "unpublish",
         "status",
+        "top",
         "plan",
         "figure",
     ];

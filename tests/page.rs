@@ -82,15 +82,38 @@ impl Drop for Demo {
 /// Notes twice a second what anna sees, as a number; and how often it froze.
 const WATCH: &str = "
     window.hashes = [];
+    const own = new OffscreenCanvas(120, 68).getContext('2d', { willReadFrequently: true });
     setInterval(() => {
       const canvas = document.querySelector('[data-viewer=anna] canvas');
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      if (!canvas) return;
+      own.drawImage(canvas, 0, 0, 120, 68);
       let hash = 2166136261;
-      for (let n = 0; n < data.length; n += 16) hash = Math.imul(hash ^ data[n], 16777619);
+      for (const byte of own.getImageData(0, 0, 120, 68).data) hash = Math.imul(hash ^ byte, 16777619);
       window.hashes.push(hash);
     }, 500);";
 const SAFE: &str = "const anna = window.lamina?.viewers.anna;
     return lamina.ready && anna?.shows === 'gold' && anna.backup && anna.buffer_ms > 2500 && anna.sources.enh2";
+
+/// Steps whose pictures stand in the README.
+const README: [(u8, &str); 2] = [(3, "page-base-dies"), (6, "page-proxy")];
+
+fn shows_the_sample() -> bool {
+    std::env::var_os("LAMINA_PAGE_FILM").is_some_and(|film| film == "sample")
+}
+
+/// Makes a picture small enough for the README.
+fn for_the_readme(number: u8, name: &str) {
+    let from = folder_of_pictures().join(format!("step-{number}.png"));
+    let to = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/{name}.webp"));
+    let made = Command::new("ffmpeg")
+        .args(["-v", "error", "-y", "-i"])
+        .arg(from)
+        .args(["-vf", "scale=1280:-1:flags=lanczos", "-quality", "80"])
+        .arg(&to)
+        .status()
+        .unwrap();
+    assert!(made.success() && to.metadata().unwrap().len() < 200_000, "{}", to.display());
+}
 
 fn folder_of_pictures() -> PathBuf {
     let folder = kept_folder().parent().unwrap().join("page");
@@ -121,6 +144,9 @@ fn step(browser: &Browser, number: u8) {
     let says = browser.js("return lamina.tour.says");
     println!("step {number}: {says}");
     browser.screenshot(&folder_of_pictures().join(format!("step-{number}.png")));
+    if let Some((_, name)) = README.iter().find(|(step, _)| *step == number && shows_the_sample()) {
+        for_the_readme(number, name);
+    }
     let done = browser.js(&format!("return lamina.tour.done.includes({number})"));
     assert_eq!(
         done,
@@ -133,10 +159,9 @@ fn step(browser: &Browser, number: u8) {
 #[test]
 fn the_page_shows_a_network_that_breaks_and_mends() {
     let folder = tempfile::tempdir().unwrap();
-    let sample = std::env::var_os("LAMINA_PAGE_FILM").is_some_and(|film| film == "sample");
     let source = folder.path().join("small.mp4");
     film(&source, "320x180", "25", 5, &["-c:v", "libx264", "-pix_fmt", "yuv420p"]);
-    let source = (!sample).then_some(source);
+    let source = (!shows_the_sample()).then_some(source);
     let demo = Demo::start(folder.path(), source.as_deref(), "127.0.0.1:0");
     let browser = Browser::start(1920, 1080);
     browser.open(&demo.url);

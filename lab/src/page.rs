@@ -37,7 +37,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// How often the page is told what changed.
@@ -77,9 +76,6 @@ pub enum PageError {
     /// The page could not be served.
     #[error("the page cannot be served")]
     Serve(#[source] std::io::Error),
-    /// A task died.
-    #[error("the page broke off: {0}")]
-    Broken(String),
 }
 
 impl From<PageError> for DemoError {
@@ -119,11 +115,10 @@ pub async fn serve(options: &PageOptions, film: &DemoFilm, listener: TcpListener
         orders: orders.clone(),
         notes: notes.clone(),
     };
-    let mut tasks: JoinSet<Result<(), PageError>> = JoinSet::new();
-    tasks.spawn(server::run(listener, shared));
-    tasks.spawn(direct(first, publish, noted, stage.events()));
+    let serving = server::run(listener, shared);
+    let directing = direct(first, publish, noted, stage.events());
     let about = Film { title: manifest.title.clone(), top: manifest.top_quality(), length: manifest.span() };
-    tasks.spawn(async move {
+    let acting = async move {
         let hands = Hands::raise(stage, wires, about, (notes.clone(), pages, screens)).await?;
         let opening: Note = Box::new(opened);
         // The director lives as long as this does.
@@ -131,11 +126,12 @@ pub async fn serve(options: &PageOptions, film: &DemoFilm, listener: TcpListener
         tokio::spawn(invite(orders));
         hands.run(asked).await;
         Ok(())
-    });
-    match tasks.join_next().await {
-        Some(Ok(outcome)) => outcome,
-        Some(Err(error)) => Err(PageError::Broken(error.to_string())),
-        None => Ok(()),
+    };
+    // In one task: whoever drops this has ended the processes when the folder goes.
+    tokio::select! {
+        served = serving => served,
+        directed = directing => directed,
+        acted = Box::pin(acting) => acted,
     }
 }
 

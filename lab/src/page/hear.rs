@@ -1,7 +1,7 @@
 //! What nodes, proxies and players tell, put into the snapshot. Pure: whoever
 //! calls has set the snapshot's time.
 
-use super::state::{NodeState, Snapshot, Source, Tone, Viewing};
+use super::state::{NodeLife, NodeState, Snapshot, Source, Tone, Viewing};
 use super::words;
 use media::{Layer, Quality};
 use player::PlayerEvent;
@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// A source that sent nothing for so long serves no more: three blocks and a bit.
 const STALE_MS: u64 = 3_500;
+/// How often one is told that the machine is busy, at most.
+const SELDOM_MS: u64 = 15_000;
 /// A buffer this deep bridges a change of nodes unseen.
 const BRIDGE_MS: u64 = 400;
 
@@ -56,17 +58,29 @@ fn with_node(page: &mut Snapshot, name: &str, change: impl FnOnce(&mut NodeState
     }
 }
 
-/// A neighbour heard nothing any more. The first to say so is believed.
+/// A neighbour heard nothing any more. The first to say so is believed; of a node
+/// that runs it means that the machine has no time for it.
 fn detected(page: &mut Snapshot, by: &str, node: &str, silent_nanos: Option<u64>) {
-    let new = page.nodes.get_mut(node).is_some_and(|node| !std::mem::replace(&mut node.thought_dead, true));
-    if new {
-        page.say(Tone::Plain, words::detected(by, node, silent_nanos.unwrap_or(0) / 1_000_000));
+    let Some(state) = page.nodes.get_mut(node) else { return };
+    if std::mem::replace(&mut state.thought_dead, true) {
+        return;
+    }
+    state.mourned = matches!(state.life, NodeLife::Dead | NodeLife::Hung);
+    if state.mourned {
+        return page.say(Tone::Plain, words::detected(by, node, silent_nanos.unwrap_or(0) / 1_000_000));
+    }
+    let since = page.at_ms.saturating_sub(SELDOM_MS);
+    let said =
+        page.log.iter().rev().take_while(|line| line.at_ms > since).any(|line| line.text == words::BUSY);
+    if !said {
+        page.say(Tone::Plain, words::BUSY);
     }
 }
 
 fn returned(page: &mut Snapshot, node: &str) {
-    let new = page.nodes.get_mut(node).is_some_and(|node| std::mem::take(&mut node.thought_dead));
-    if new {
+    let Some(state) = page.nodes.get_mut(node) else { return };
+    state.thought_dead = false;
+    if std::mem::take(&mut state.mourned) {
         page.say(Tone::Good, words::returned(node));
     }
 }
@@ -196,6 +210,7 @@ mod tests {
     #[test]
     fn a_death_is_told_once_and_so_is_what_comes_of_it() {
         let mut page = page();
+        page.nodes.get_mut("base-3").unwrap().life = NodeLife::Dead;
         let dead = json!({"event": "detected", "node": "base-3", "silent": 412_000_000_u64});
         node_event(&mut page, "enh2-1", &dead);
         node_event(&mut page, "base-5", &dead);
@@ -221,6 +236,17 @@ mod tests {
         assert!(page.nodes["base-3"].thought_dead);
         node_event(&mut page, "base-5", &json!({"event": "believed_alive", "node": "base-3"}));
         assert!(!page.nodes["base-3"].thought_dead);
+    }
+
+    #[test]
+    fn that_nodes_which_run_miss_each_other_is_told_seldom() {
+        let mut page = page();
+        for (at_ms, node) in [(10_000, "base-3"), (10_100, "base-5"), (26_000, "enh2-1")] {
+            page.at_ms = at_ms;
+            node_event(&mut page, "proxy-1", &json!({"event": "detected", "node": node}));
+            node_event(&mut page, "proxy-1", &json!({"event": "believed_alive", "node": node}));
+        }
+        assert_eq!(told(&page), [words::BUSY, words::BUSY]);
     }
 
     #[test]

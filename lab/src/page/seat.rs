@@ -112,6 +112,14 @@ impl Seat {
     }
 }
 
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(watching) = &self.watching {
+            watching.abort();
+        }
+    }
+}
+
 /// The viewer as the page first sees it; what was counted before stays counted.
 pub(crate) fn seated(page: &mut Snapshot, ticket: &Ticket) {
     let viewer: &mut ViewerState = page.viewers.entry(ticket.name.to_string()).or_default();

@@ -75,6 +75,8 @@ pub struct NodeState {
     pub life: NodeLife,
     /// Whether the others think it dead.
     pub thought_dead: bool,
+    /// Whether that was to be expected, and was told.
+    pub mourned: bool,
     /// Whether it has what its level stores.
     pub holds: bool,
     /// A proxy: who sends it which layer.

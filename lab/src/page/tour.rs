@@ -55,7 +55,7 @@ impl Guide {
             .move_on(move |tour| {
                 tour.step = step;
                 tour.busy = true;
-                tour.says = "preparing".to_owned();
+                "preparing".clone_into(&mut tour.says);
                 tour.look_at.clear();
             })
             .await;

@@ -24,7 +24,7 @@ pub(crate) struct Wires {
     doors: BTreeMap<PeerId, DoorId>,
     /// From where each dials.
     places: BTreeMap<PeerId, IpAddr>,
-    wires: BTreeMap<String, LinkId>,
+    between: BTreeMap<String, LinkId>,
     /// The rate of a narrow link.
     narrow: BitRate,
 }
@@ -36,8 +36,8 @@ impl Wires {
         stage.stand_apart()?;
         let links = Links::start(1).map_err(|why| StageError::Relay { why })?;
         let everybody: Vec<(PeerId, SocketAddr)> = stage.addresses().collect();
-        let (doors, places, wires) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut wires = Self { links, doors, places, wires, narrow };
+        let (doors, places, between) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut wires = Self { links, doors, places, between, narrow };
         for (peer, address) in everybody {
             let (door, relayed) = wires.links.door(address).map_err(|why| StageError::Relay { why })?;
             stage.advertise(peer, relayed)?;
@@ -52,8 +52,8 @@ impl Wires {
         let own = self.doors.get(&peer).copied();
         for (other, door) in self.doors.iter().filter(|(other, _)| **other != peer) {
             let name = link_name(peer.as_str(), other.as_str());
-            let link = self.wires.get(&name).copied().unwrap_or_else(|| self.links.link(LinkShape::OPEN));
-            self.wires.insert(name, link);
+            let link = self.between.get(&name).copied().unwrap_or_else(|| self.links.link(LinkShape::OPEN));
+            self.between.insert(name, link);
             self.links.route(*door, from, link, Way::Along);
             if let Some((own, place)) = own.zip(self.places.get(other)) {
                 self.links.route(own, *place, link, Way::Against);
@@ -64,7 +64,7 @@ impl Wires {
 
     /// Changes the link between two; false if there is none.
     pub(crate) fn shape(&self, one: PeerId, other: PeerId, condition: Condition) -> bool {
-        let link = self.wires.get(&link_name(one.as_str(), other.as_str()));
+        let link = self.between.get(&link_name(one.as_str(), other.as_str()));
         if let Some(link) = link {
             self.links.reshape(*link, LinkShape::both(shape(condition, self.narrow)));
         }

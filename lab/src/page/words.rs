@@ -2,6 +2,10 @@
 
 use super::state::{Condition, ViewerState};
 
+/// Nodes that run do not hear each other in time.
+pub(crate) const BUSY: &str =
+    "nodes that run miss each other's signals: this machine has no time for all of them";
+
 /// What a layer is called in a sentence.
 fn layer(name: &str) -> String {
     let mut letters = name.chars();
@@ -61,6 +65,7 @@ pub(crate) fn stepped(name: &str, from: &str, to: &str, cause: &str) -> String {
         "user" => "as asked for",
         "recovered" => "the layer is back",
         "headroom" => "the line carries more",
+        "decoder" => "a layer came too late to be combined",
         other => other,
     };
     format!("{name}'s picture goes from {from} to {to}: {why}")
@@ -106,10 +111,8 @@ pub(crate) fn left(name: &str) -> String {
 }
 
 pub(crate) fn promised(name: &str, vip: bool) -> String {
-    match vip {
-        true => format!("{name} shows a new token and is a VIP from now on"),
-        false => format!("{name} shows a new token and is a normal viewer from now on"),
-    }
+    let class = if vip { "a VIP" } else { "a normal viewer" };
+    format!("{name} shows a new token and is {class} from now on")
 }
 
 pub(crate) fn link(one: &str, other: &str, condition: Condition) -> String {

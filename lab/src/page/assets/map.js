@@ -15,7 +15,9 @@ const TURN = { enh2: -90, enh1: -45, base: -67.5, proxy: 90 };
 const SEATS = { direct: [-152, -28, 180, 0, -112, -68, 160, 20], behind: [130, 50, 146, 34, 112, 68, 165, 15] };
 const OUTSIDE = 455;
 const FLIGHT_MS = 650;
-const MOST_FLIGHTS = 60;
+const MOST_FLIGHTS = 40;
+// Twenty-five times a second is smooth enough, and leaves time for the film.
+const FRAME_MS = 39;
 const LAYERS = ["base", "enh1", "enh2"];
 
 const layers = Object.fromEntries(["rings", "ways", "grips", "air", "places"].map((name) => [name, draw("g")]));
@@ -41,6 +43,7 @@ wide.addEventListener("change", () => { rebuild(); update(); });
 /** Begins anew with the nodes of another run. */
 export function rebuild() {
   for (const group of Object.values(layers)) group.replaceChildren();
+  layers.ways.looks = layers.grips.key = null;
   places.clear();
   seats.clear();
   flying = [];
@@ -217,7 +220,12 @@ function paint(ways) {
       drawn.push(draw("text", { class: "knot", x: middle.x, y: middle.y }, { slow: "slow", narrow: "narrow", cut: "✕ cut" }[bent.condition]));
     }
   }
-  layers.ways.replaceChildren(...drawn);
+  // What looks the same is left alone: drawing costs more than comparing.
+  const looks = drawn.map((element) => element.outerHTML).join();
+  if (layers.ways.looks !== looks) {
+    layers.ways.looks = looks;
+    layers.ways.replaceChildren(...drawn);
+  }
   // Handles stay while their way stays, or a click could fall between two of them.
   const key = grips.map(([link, way]) => link + way.d).join();
   if (layers.grips.key === key) return;
@@ -248,7 +256,10 @@ let moving = false;
 function move() {
   if (moving) return;
   moving = true;
+  let last = 0;
   const frame = (now) => {
+    if (now - last < FRAME_MS) { requestAnimationFrame(frame); return; }
+    last = now;
     flying = flying.filter(({ way: { a, b, bend }, element, began }) => {
       const t = (now - began) / FLIGHT_MS;
       if (t > 1) { element.remove(); return false; }

@@ -77,7 +77,12 @@ function fill(card, name, viewer) {
   card.root.classList.toggle("look", Boolean(state.tour.look_at?.includes(name)));
   card.root.dataset.freezes = viewer.freezes;
   card.root.dataset.shows = viewer.shows;
-  strip(card.strip, name, viewer);
+  // It moves by ten pixels a second, and at once when there is something new.
+  const key = `${Math.floor(state.at_ms / 1000)} ${viewer.steps.length} ${viewer.stops.length}`;
+  if (card.drawn !== key) {
+    card.drawn = key;
+    strip(card.strip, name, viewer);
+  }
 }
 
 function facts(card, viewer) {
