@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((of(1).len(), of(1).iter().map(|(.., at)| *at).min()), (18, Some(Span::ZERO)));
         let gap = |seed| {
             let at = |number| of(seed).into_iter().find(|one| (one.0, one.1) == (0, number)).unwrap().2;
-            (at(9) - at(0)).as_secs_f64() / 9.0
+            at(9).saturating_sub(at(0)).as_secs_f64() / 9.0
         };
         let mean = (0..200).map(gap).sum::<f64>() / 200.0;
         assert!((19.0..21.0).contains(&mean), "{mean}: two thirds of 30 s");
