@@ -124,7 +124,9 @@ impl BlockEncoder {
             }
         }
         let mut measured = Measured::default();
-        compared.into_iter().for_each(|picture| measured.add_picture(picture));
+        for picture in compared {
+            measured.add_picture(picture);
+        }
         let base_hash = base_hash.finish();
         Ok(CodedBlock { index: film.index, config: base.config, layers, base_hash, quality_hashes, measured })
     }

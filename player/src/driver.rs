@@ -18,7 +18,6 @@ use protocol::player::{
 };
 use protocol::{Open, Role, Sla, Visit};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;

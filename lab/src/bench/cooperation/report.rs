@@ -120,6 +120,8 @@ struct Figures {
 
 /// One of them.
 type Figure = fn(&Figures) -> f64;
+/// A row of the table: its name, what was seen, and the same of its twin.
+type Row = (&'static str, Figure, Option<fn(&Imagined) -> f64>);
 
 impl RunReport {
     pub(super) fn of(scheme: Scheme, seed: u64, late_ms: f64, bytes: Vec<Bytes>, seen: &Seen) -> Self {
@@ -203,7 +205,7 @@ impl Report {
     /// What was seen, and beside it the same under virtual time.
     fn table(&self) -> Table {
         let mut table = Table::new(&["cooperation", "off", "on", "off, simulated", "on, simulated"]);
-        let rows: [(&str, Figure, Option<fn(&Imagined) -> f64>); 10] = [
+        let rows: [Row; 10] = [
             ("frozen, s a client", |of| of.frozen, Some(|of| of.frozen)),
             ("clients without a freeze", |of| of.freeze_free, Some(|of| of.freeze_free)),
             ("quality shown / asked", |of| of.quality, Some(|of| of.quality)),
