@@ -84,7 +84,7 @@ const WATCH: &str = "
     window.hashes = [];
     const own = new OffscreenCanvas(120, 68).getContext('2d', { willReadFrequently: true });
     setInterval(() => {
-      const canvas = document.querySelector('[data-viewer=anna] canvas');
+      const canvas = document.querySelector('.card[data-viewer=anna] canvas');
       if (!canvas) return;
       own.drawImage(canvas, 0, 0, 120, 68);
       let hash = 2166136261;
@@ -124,13 +124,13 @@ fn folder_of_pictures() -> PathBuf {
 /// How often anna's picture stood still, and the layers it had, as the page shows it.
 fn freezes(browser: &Browser) -> u64 {
     browser
-        .js("return Number(document.querySelector('[data-viewer=anna]').dataset.freezes)")
+        .js("return Number(document.querySelector('.card[data-viewer=anna]').dataset.freezes)")
         .as_u64()
         .unwrap()
 }
 
 fn strip(browser: &Browser) -> String {
-    let steps = browser.js("return document.querySelector('[data-viewer=anna] .strip').dataset.steps");
+    let steps = browser.js("return document.querySelector('.card[data-viewer=anna] .strip').dataset.steps");
     steps.as_str().unwrap().to_owned()
 }
 
