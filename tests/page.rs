@@ -243,7 +243,7 @@ fn it_survives_a_restart(browser: &Browser, demo: Demo, folder: &Path, film: Opt
     demo.stop();
     browser.until(10, "return document.getElementById('line').textContent.includes('not there')");
     let demo = Demo::start(folder, film, &listen);
-    browser.until(30, &format!("return lamina.run !== {run} && Object.keys(lamina.viewers).join() !== ''"));
+    browser.until(60, &format!("return lamina.run !== {run} && Object.keys(lamina.viewers).join() !== ''"));
     assert_eq!(browser.js("return lamina.tour.step"), 0, "it begins anew");
     browser.until(60, SAFE);
     browser.until(10, "return hashes.length > 2 && hashes.at(-1) !== hashes.at(-2)");
