@@ -75,7 +75,7 @@ impl Browser {
             assert!(
                 Instant::now() < late,
                 "not within {seconds} s: {script}\n{}",
-                self.js("return JSON.stringify(lamina)")
+                self.js("return window.lamina?.log.map((l) => `${l.at_ms} ${l.text}`)")
             );
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -121,6 +121,7 @@ pub(crate) fn player_event(page: &mut Snapshot, name: &str, event: &PlayerEvent)
         }
         PlayerEvent::FirstPicture { startup_ms } => {
             viewer.viewing = Viewing::Playing;
+            viewer.startup_ms = *startup_ms;
             page.say(Tone::Plain, words::first_picture(name, *startup_ms));
         }
         PlayerEvent::Transition { from, to, cause, .. } => {
@@ -142,6 +143,7 @@ pub(crate) fn player_event(page: &mut Snapshot, name: &str, event: &PlayerEvent)
         PlayerEvent::FailedOver { layer, from, to, recovered_ms, .. } => {
             viewer.sources.insert(layer.clone(), Source { node: to.clone(), at_ms });
             if *layer == Layer::BASE.to_string() {
+                viewer.recovered_ms = *recovered_ms;
                 viewer.backup = viewer.backup.take().filter(|backup| backup != to);
             }
             let unseen = viewer.buffer_ms > BRIDGE_MS;

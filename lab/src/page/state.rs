@@ -10,6 +10,8 @@ pub const MAX_LINES: usize = 120;
 pub const MAX_FLIGHTS: usize = 96;
 /// Changes of quality that are kept for each viewer.
 pub const MAX_STEPS: usize = 40;
+/// For how long the same line is not said again.
+const SAME_MS: u64 = 2_000;
 /// Viewers at once.
 pub const MAX_VIEWERS: usize = 8;
 
@@ -124,6 +126,11 @@ pub struct ViewerState {
     pub buffer_ms: u64,
     /// The place in the film.
     pub position_ms: u64,
+    /// From the order to play to the first picture, the last time.
+    pub startup_ms: u64,
+    /// From the last word of a Base node to the first chunk of the next one, the
+    /// last time.
+    pub recovered_ms: u64,
     /// How often the picture stood still.
     pub freezes: u32,
     /// For how long in all.
@@ -250,13 +257,18 @@ pub fn link_name(one: &str, other: &str) -> String {
 }
 
 impl Snapshot {
-    /// Says something in the log.
+    /// Says something in the log; the same again only after a while.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
+        let text = text.into();
+        let since = self.at_ms.saturating_sub(SAME_MS);
+        if self.log.back().is_some_and(|line| line.text == text && line.at_ms >= since) {
+            return;
+        }
         let number = self.log.back().map_or(1, |line| line.number + 1);
         if self.log.len() >= MAX_LINES {
             self.log.pop_front();
         }
-        self.log.push_back(Line { number, at_ms: self.at_ms, tone, text: text.into() });
+        self.log.push_back(Line { number, at_ms: self.at_ms, tone, text });
     }
 
     /// Something goes from one to another.

@@ -114,8 +114,16 @@ impl Guide {
         .await;
     }
 
+    /// Asks for a deed, and waits until it is done and the page shows it.
     async fn ask(&self, deed: Deed) -> Result<(), Missed> {
-        Ok(self.orders.ask(deed).await?)
+        self.orders.ask(deed).await?;
+        let mut pages = self.pages.clone();
+        pages.mark_unchanged();
+        for _ in 0..2 {
+            // What is published next may have been on its way before the deed.
+            pages.changed().await.map_err(|_| Missed("the page is gone".into()))?;
+        }
+        Ok(())
     }
 
     fn page(&self) -> Arc<Snapshot> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// How deep the buffer has to be before something is killed.
-const DEEP_MS: u64 = 2_500;
+const DEEP_MS: u64 = 3_200;
 /// For how long nothing must be seen after one of two nodes died: longer than a
 /// buffer.
 const QUIET: Duration = Duration::from_secs(6);
@@ -104,12 +104,11 @@ impl Guide {
         let guest = "bert";
         self.say("bert knocks at a Base node: an agent looks for slots, level by level", &[guest]).await;
         self.ask(Deed::Mend).await?;
-        let (name, began) = (named(guest)?, Instant::now());
+        let name = named(guest)?;
         let (quality, proxy, condition) = (Quality::SILVER, false, Condition::Open);
         self.ask(Deed::Invite { name, quality, vip: false, proxy, condition }).await?;
-        let shown = |page: &Snapshot| playing(page, guest).map(|_| ());
-        self.until(20, "bert saw no picture", shown).await?;
-        let after = seconds(began);
+        let shown = |page: &Snapshot| playing(page, guest).map(|viewer| viewer.startup_ms);
+        let after = self.until(20, "bert saw no picture", shown).await?;
         let (base, next) = self
             .until(20, "bert was not served both layers", |page| {
                 Some((source(page, guest, "base")?.to_owned(), source(page, guest, "enh1")?.to_owned()))
@@ -119,7 +118,7 @@ impl Guide {
         let behind = |page: &Snapshot| page.viewers.get(guest)?.backup.clone();
         let backup = self.until(20, "nobody stands behind", behind).await?;
         Ok(format!(
-            "bert sees silver after {after}: Base from {base}, Enh1 from {next}. {backup} stands behind {base} \
+            "bert saw the first picture after {after} ms: Base from {base}, Enh1 from {next}. {backup} stands behind {base} \
              (dashed), before anything has failed."
         ))
     }
@@ -130,18 +129,20 @@ impl Guide {
         let backup =
             self.page().viewers.get(GUEST).and_then(|viewer| viewer.backup.clone()).unwrap_or_default();
         self.say(format!("{victim} is killed; {backup} stands behind"), &[&victim, &backup, GUEST]).await;
-        let began = Instant::now();
         self.ask(Deed::Kill { node: named(&victim)? }).await?;
         let next = self
             .until(15, "nobody stepped in", |page| {
                 source(page, GUEST, "base").filter(|node| *node != victim).map(str::to_owned)
             })
             .await?;
-        let after = seconds(began);
         self.say(format!("{next} delivers; the buffer fills again"), &[&next, GUEST]).await;
         self.until(20, "the buffer stayed low", |page| is_safe(page, GUEST, DEEP_MS).then_some(())).await?;
         let page = self.page();
-        Ok(format!("{next} delivers Base {after} after {victim} was killed: {}.", froze(&page, before)))
+        let after = page.viewers.get(GUEST).map_or(0, |viewer| viewer.recovered_ms);
+        Ok(format!(
+            "{next} delivers Base. Its first chunk came {after} ms after the last word of {victim}: {}.",
+            froze(&page, before)
+        ))
     }
 
     pub(super) async fn one_of_two_dies(&mut self) -> Result<String, Missed> {
