@@ -200,8 +200,8 @@ async fn what_a_crash_left_half_way_is_never_seen_and_the_title_is_fetched_again
     let store = site.folder.path().join("site/.archive");
     let end = Instant::now() + PATIENCE;
     let half = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter_map(|path| Some(path.join("base.mp4").metadata().ok()?.len())).next()
+        let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.find_map(|path| Some(path.join("base.mp4").metadata().ok()?.len()))
     };
     while half(&store).is_none_or(|length| length < 10_000) {
         assert!(Instant::now() < end, "nothing comes");
