@@ -26,6 +26,7 @@ Starts an origin, 8 Base, 4 Enh1 and 2 Enh2 nodes and a proxy on loopback, each 
 that knows one other address. Plays gold to a VIP, silver to a normal viewer and bronze to
 another one through the proxy, kills nodes at 8, 14 and 30 s, and ends with what was
 measured.")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A film of your own; encoded once, then kept in the cache
     #[arg(long, value_name = "FILM")]

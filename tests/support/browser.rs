@@ -1,4 +1,4 @@
-//! A browser without a window, driven as the W3C's WebDriver says, by plain HTTP to
+//! A browser without a window, driven as the W3C's `WebDriver` says, by plain HTTP to
 //! Debian's `chromedriver`.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The name under which the W3C's answers carry an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with one page; ended when dropped.
 pub struct Browser {
@@ -50,7 +50,7 @@ impl Browser {
             "goog:chromeOptions": { "args": arguments },
         });
         let session = browser.ask("POST", "/session", &json!({"capabilities": {"alwaysMatch": wanted}}));
-        browser.session = session["sessionId"].as_str().expect("a session").to_owned();
+        session["sessionId"].as_str().expect("a session").clone_into(&mut browser.session);
         browser
     }
 
@@ -147,7 +147,7 @@ impl Drop for Browser {
 pub fn request(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
     let host = if headers.contains("Host: ") { String::new() } else { format!("Host: 127.0.0.1:{port}\r\n") };
     write!(
         stream,
