@@ -82,7 +82,7 @@ async fn a_light_player_measures_the_same_story_without_a_decoder() {
     viewer.pipeline.play();
     viewer.until(|event| matches!(event, PipelineEvent::Shown { block: 4, .. })).await;
     // Nine more pictures of this block are shown, and then nothing.
-    viewer.during(Duration::from_millis(1_000)).await;
+    viewer.during(Duration::from_secs(1)).await;
     viewer.release();
     viewer.play_out().await;
     let pictures = viewer.pictures();

@@ -188,7 +188,7 @@ mod tests {
             while let Ok((mut stream, _)) = server.accept().await {
                 let mut byte = [0];
                 stream.read_exact(&mut byte).await.unwrap();
-                stream.write_all(&[7; 100_000]).await.unwrap();
+                stream.write_all(&vec![7; 100_000]).await.unwrap();
             }
         });
         let shape = PipeShape {
