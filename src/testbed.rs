@@ -71,9 +71,9 @@ struct Compare {
     /// Whether buffers are four seconds for all, or as everybody comes
     #[arg(long, value_enum, default_value_t = Rows::Both)]
     buffers: Rows,
-    /// Whether its process is killed, which browsers hear at once, or its machine
-    /// loses power, which nobody hears
-    #[arg(long, value_enum, default_value_t = Dies::Process)]
+    /// Whether its machine loses power, which nobody hears, or its process is killed,
+    /// which is the same for us, but closes TCP connections, so that browsers hear it
+    #[arg(long, value_enum, default_value_t = Dies::Power)]
     death: Dies,
     /// A folder for report.json and viewings.csv [default: in the cache]
     #[arg(short, long, value_name = "DIR")]

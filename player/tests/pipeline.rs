@@ -16,7 +16,7 @@
 mod support;
 
 use media::Span;
-use player::pipeline::PipelineEvent;
+use player::pipeline::{PipelineEvent, SinkKind};
 use std::time::Duration;
 use support::title::{Recipe, Title};
 use support::{GOLD, KEYS, TITLE, Viewer};
@@ -67,6 +67,46 @@ async fn a_ladder_of_three_sizes_without_sound_is_as_exact() {
         assert_eq!(viewer.checked(), checked);
         drop(viewer.stop());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_player_measures_the_same_story_without_a_decoder() {
+    let mut viewer = Viewer::with(&TITLE, |block| if block < 5 { 3 } else { 1 }, SinkKind::Light);
+    // Blocks from the sixth on come late.
+    viewer.until = 5;
+    viewer.pipeline.play();
+    viewer.shown(25).await;
+    viewer.pipeline.pause();
+    viewer.until(|event| *event == PipelineEvent::Paused).await;
+    viewer.during(Duration::from_millis(400)).await;
+    viewer.pipeline.play();
+    viewer.until(|event| matches!(event, PipelineEvent::Shown { block: 4, .. })).await;
+    // Nine more pictures of this block are shown, and then nothing.
+    viewer.during(Duration::from_secs(1)).await;
+    viewer.release();
+    viewer.play_out().await;
+    let pictures = viewer.pictures();
+    assert_eq!(
+        pictures.iter().map(|picture| picture.0).collect::<Vec<u64>>(),
+        (0..100).collect::<Vec<u64>>()
+    );
+    // The film runs on from the late picture at its own pace.
+    let ran = pictures[99].2.duration_since(pictures[50].2);
+    assert!(ran >= Duration::from_millis(49 * 40 - 5), "{ran:?}");
+    // A seek, to the picture asked for.
+    viewer.seek(Span::from_millis(2_100), 1.0);
+    viewer.until(|event| matches!(event, PipelineEvent::Shown { block: 5, .. })).await;
+    assert_eq!(viewer.pictures().last().unwrap().0, 52);
+    viewer.play_out().await;
+    let report = viewer.stop();
+    assert_eq!(
+        (report.freeze_count, report.blocks_checked, report.mismatches.len()),
+        (1, 0, 0),
+        "{report:?}"
+    );
+    assert!(report.freeze_longest >= Span::from_millis(640), "{report:?}");
+    assert_eq!(report.at_quality, [Span::from_millis(2_000 + 1_920), Span::ZERO, Span::from_secs(2)]);
+    assert!(report.ended);
 }
 
 /// When the picture with this number was shown, first occurrence.

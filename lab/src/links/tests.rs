@@ -92,3 +92,26 @@ fn a_queue_has_an_end_and_a_line_can_be_changed_while_it_runs() {
     );
     assert_eq!(links.counts(link).there.lost, 0);
 }
+
+#[test]
+fn a_line_follows_a_trace_one_way_and_lets_go_of_it() {
+    let links = Links::start(1).unwrap();
+    let (server, client) = (socket(1), socket(2));
+    let (door, address) = links.door(server.local_addr().unwrap()).unwrap();
+    let link = links.link(LinkShape::both(PipeShape { queue: Span::from_secs(9), ..PipeShape::OPEN }));
+    links.route(door, client.local_addr().unwrap().ip(), link, Way::Along);
+    // Nothing for 200 ms, then as much as one likes.
+    let trace = Trace::read("0,0\n0.2,1e9\n").unwrap();
+    let began = Instant::now();
+    links.follow(link, None, Some(Arc::new(trace)));
+    client.send_to(b"question", address).unwrap();
+    let (bytes, from) = heard(&server);
+    assert_eq!(bytes, b"question");
+    server.send_to(b"answer", from).unwrap();
+    assert_eq!(heard(&client).0, b"answer");
+    assert!(began.elapsed() >= Duration::from_millis(195), "{:?}", began.elapsed());
+    links.follow(link, None, None);
+    server.send_to(b"at once", from).unwrap();
+    assert_eq!(heard(&client).0, b"at once");
+    assert_eq!(links.counts(link).back.datagrams, 2);
+}

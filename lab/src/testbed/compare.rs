@@ -174,8 +174,7 @@ pub async fn compare(
 ) -> Result<Comparison, CompareError> {
     let film = Film { is: "sample".into(), size: Some(FilmSize(SIZE.0, SIZE.1)) };
     let title = super::prepare(&film, Span::from_secs(60), Path::new("."), &options.cache, say).await?;
-    say("making what browsers play, once");
-    let films = films::make(&title.source, SIZE, FILM_SECS, &options.cache).await?;
+    let films = films::make(&title.source, SIZE, FILM_SECS, &options.cache, say).await?;
     let script = films::hls_js(&options.cache).await?;
     let mut repeats = Vec::new();
     for number in 0..options.repeats.max(1) {

@@ -43,11 +43,13 @@ pub(super) async fn make(
     (width, height): (u32, u32),
     secs: u64,
     cache: &Path,
+    say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Films, CompareError> {
     let print = crate::demo::fingerprint(source);
     let folder = cache.join(format!("compare-{print}-{secs}"));
     let sizes = [(width, height), (width / 2, height / 2)];
     if !folder.join("whole").is_file() {
+        say("making what browsers play, once");
         fs::create_dir_all(&folder).map_err(|error| CompareError::file(&folder, error))?;
         for ((width, height), name) in sizes.into_iter().zip(["full", "half"]) {
             let file = folder.join(format!("{name}.mp4"));
