@@ -5,6 +5,7 @@ use crate::ladder::Ladder;
 use crate::lift::Lift;
 use crate::picture::{Picture, PictureRef};
 use crate::scale;
+use crate::scene::{self, Scene};
 use crate::settings::Preset;
 use crate::vpx::{Encoder, Pattern};
 use bytes::Bytes;
@@ -20,6 +21,8 @@ pub struct LayerEncoder {
     layers: Vec<EncodedLayer>,
     /// What each quality shows, Base first.
     shown: Vec<Lift>,
+    /// The scenes that begin with the pictures still to come.
+    ahead: std::vec::IntoIter<Option<Scene>>,
     started: bool,
 }
 
@@ -50,6 +53,17 @@ impl LayerEncoder {
     /// An encoder for a ladder, with one VP9 quantizer (0..=63, lower is
     /// finer) per enhancement layer.
     pub fn new(ladder: &Ladder, preset: Preset, quantizers: &[u8]) -> Result<Self, CodecError> {
+        Self::with(ladder, preset, quantizers, false)
+    }
+
+    /// The same, in *halves*: nothing in a layer refers to its odd pictures, so
+    /// that a decoder can do without them where the layer is the topmost one
+    /// ([`LayerDecoder::with_halves`](crate::LayerDecoder::with_halves)).
+    pub fn with_halves(ladder: &Ladder, preset: Preset, quantizers: &[u8]) -> Result<Self, CodecError> {
+        Self::with(ladder, preset, quantizers, true)
+    }
+
+    fn with(ladder: &Ladder, preset: Preset, quantizers: &[u8], halves: bool) -> Result<Self, CodecError> {
         if quantizers.len() != ladder.enhancements() {
             return Err(CodecError::LayerCount {
                 what: "quantizers",
@@ -57,13 +71,30 @@ impl LayerEncoder {
                 found: quantizers.len(),
             });
         }
+        Self::lowest(ladder, preset, quantizers, halves)
+    }
+
+    /// An encoder of only the lowest enhancements, as many as there are
+    /// quantizers, each as if those above were made too; `halves` as in
+    /// [`with_halves`](Self::with_halves).
+    pub fn lowest(
+        ladder: &Ladder,
+        preset: Preset,
+        quantizers: &[u8],
+        halves: bool,
+    ) -> Result<Self, CodecError> {
         let layers = (1..)
             .zip(quantizers)
-            .map(|(layer, &quantizer)| EncodedLayer::new(ladder, layer, preset, quantizer))
+            .take(ladder.enhancements())
+            .map(|(layer, &quantizer)| {
+                let pattern = preset.pattern(layer == ladder.enhancements(), halves);
+                EncodedLayer::new(ladder, layer, pattern, quantizer)
+            })
             .collect::<Result<_, _>>()?;
         let shown =
             (0..ladder.layers()).map(|layer| Lift::display(ladder, layer)).collect::<Result<_, _>>()?;
-        Ok(Self { ladder: ladder.clone(), layers, shown, started: false })
+        let ahead = Vec::new().into_iter();
+        Ok(Self { ladder: ladder.clone(), layers, shown, ahead, started: false })
     }
 
     /// The grey key frame of each enhancement layer: the same in every block,
@@ -74,9 +105,24 @@ impl LayerEncoder {
 
     /// Starts a block. What was encoded before has no influence on it.
     pub fn start_block(&mut self) -> Result<(), CodecError> {
+        self.start_block_of(std::iter::empty())
+    }
+
+    /// The same for a block whose pictures are known: it is looked where scenes
+    /// begin inside it, since how fine a scene's first picture is coded depends
+    /// on how much builds on it.
+    pub fn start_block_of<'a>(
+        &mut self,
+        pictures: impl Iterator<Item = &'a Picture>,
+    ) -> Result<(), CodecError> {
         for layer in &mut self.layers {
             layer.refresh()?;
         }
+        let mut ahead = scene::look_ahead(pictures);
+        if ahead.is_empty() {
+            ahead.push(Some(Scene::UNKNOWN));
+        }
+        self.ahead = ahead.into_iter();
         self.started = true;
         Ok(())
     }
@@ -100,12 +146,13 @@ impl LayerEncoder {
             encoded.qualities.extend(quality);
             Ok::<(), CodecError>(())
         };
+        let scene = self.ahead.next().flatten();
         let mut below = base.view();
         show(below, &mut encoded)?;
         for (number, layer) in (1..).zip(&mut self.layers) {
             let reduced = reduced(source, &self.ladder, number)?;
             layer.source.copy_from(reduced.view());
-            encoded.layers.push(layer.encode(below)?);
+            encoded.layers.push(layer.encode(below, scene)?);
             below = layer.reconstruction.view();
             show(below, &mut encoded)?;
         }
@@ -115,10 +162,9 @@ impl LayerEncoder {
 }
 
 impl EncodedLayer {
-    fn new(ladder: &Ladder, layer: usize, preset: Preset, quantizer: u8) -> Result<Self, CodecError> {
+    fn new(ladder: &Ladder, layer: usize, pattern: Pattern, quantizer: u8) -> Result<Self, CodecError> {
         let (width, height) = ladder.coded_size(layer);
         let grey = Picture::new(width, height)?;
-        let pattern = preset.pattern(layer == ladder.enhancements());
         let mut encoder = Encoder::new(grey.size(), pattern, quantizer)?;
         Ok(Self {
             pattern,
@@ -145,10 +191,10 @@ impl EncodedLayer {
         Ok(())
     }
 
-    fn encode(&mut self, below: PictureRef<'_>) -> Result<Bytes, CodecError> {
+    fn encode(&mut self, below: PictureRef<'_>, scene: Option<Scene>) -> Result<Bytes, CodecError> {
         self.fresh = false;
         let prediction = self.prediction.run(below);
-        let data = self.encoder.encode_inter(self.source.view(), prediction)?;
+        let data = self.encoder.encode_inter(self.source.view(), prediction, scene)?;
         self.reconstruction.copy_from(self.encoder.reconstruction()?);
         Ok(data)
     }

@@ -16,6 +16,8 @@ pub(crate) struct Recipe {
     pub(crate) base: BaseFormat,
     pub(crate) preset: Preset,
     pub(crate) quantizers: Vec<u8>,
+    /// Whether the enhancements are written in halves.
+    pub(crate) halves: bool,
 }
 
 /// One block, coded in all layers.
@@ -26,10 +28,17 @@ pub(crate) struct CodedBlock {
     pub(crate) config: Vec<u8>,
     /// The samples of each layer, Base first.
     pub(crate) layers: Vec<BlockSamples>,
-    /// See `BlockInfo`.
-    pub(crate) base_hash: Hash,
-    pub(crate) quality_hashes: Vec<Hash>,
+    pub(crate) hashes: BlockHashes,
     pub(crate) measured: Measured,
+}
+
+/// Hashes of a block's decoded pictures: see `BlockInfo`.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockHashes {
+    pub(crate) base: Hash,
+    pub(crate) qualities: Vec<Hash>,
+    /// With the first half of each enhancement; empty without halves.
+    pub(crate) halves: Vec<Hash>,
 }
 
 /// Encodes blocks, one after another; what came before has no influence.
@@ -40,7 +49,12 @@ pub(crate) struct BlockEncoder {
 
 impl BlockEncoder {
     pub(crate) fn new(recipe: Recipe) -> Result<Self, EncodeError> {
-        let layers = LayerEncoder::new(&recipe.ladder, recipe.preset, &recipe.quantizers)?;
+        let Recipe { ladder, preset, quantizers, .. } = &recipe;
+        let layers = if recipe.halves {
+            LayerEncoder::with_halves(ladder, *preset, quantizers)?
+        } else {
+            LayerEncoder::new(ladder, *preset, quantizers)?
+        };
         Ok(Self { recipe, layers })
     }
 
@@ -67,15 +81,18 @@ impl BlockEncoder {
         let access_units = base.samples.iter().map(|(index, data)| (*index, data));
         let decoded = base::decode(&base.config, self.recipe.base.size, access_units)?;
 
-        let mut hashes = Hashes::new(ladder.layers());
+        let halves = self.recipe.halves;
+        let mut hashes = Hashes::new(ladder.layers(), halves);
         let mut enhancements = vec![Vec::new(); ladder.enhancements()];
         let mut measured = Measured::default();
-        self.layers.start_block()?;
+        self.layers.start_block_of(film.pictures.iter().map(|shown| &shown.picture))?;
         for (shown, decoded) in film.pictures.iter().zip(&decoded) {
             let coded = self.layers.encode(&shown.picture, decoded)?;
             hashes.add(decoded, &coded);
             if measure {
-                measured.add_picture(compare(&shown.picture, &coded)?);
+                let values = compare(&shown.picture, &coded)?;
+                let odd = hashes.pictures.is_multiple_of(2);
+                measured.add_picture(if halves { steps(&values, odd) } else { values });
             }
             for (samples, data) in enhancements.iter_mut().zip(coded.layers) {
                 samples.push(data);
@@ -83,25 +100,23 @@ impl BlockEncoder {
         }
         let mut layers = vec![base_samples(film, &base.samples, sound)];
         layers.extend(enhancements.into_iter().map(|data| enhancement_samples(film, data)));
-        Ok(CodedBlock {
-            index: film.index,
-            config: base.config,
-            layers,
-            base_hash: hashes.base.finish(),
-            quality_hashes: hashes.qualities.iter().map(Hasher::finish).collect(),
-            measured,
-        })
+        Ok(CodedBlock { index: film.index, config: base.config, layers, hashes: hashes.finish(), measured })
     }
 }
 
 struct Hashes {
     base: Hasher,
     qualities: Vec<Hasher>,
+    halves: Vec<Hasher>,
+    /// Pictures so far.
+    pictures: usize,
 }
 
 impl Hashes {
-    fn new(qualities: usize) -> Self {
-        Self { base: Hasher::new(), qualities: vec![Hasher::new(); qualities] }
+    fn new(qualities: usize, halves: bool) -> Self {
+        let count = if halves { qualities.saturating_sub(1) } else { 0 };
+        let some = |count| vec![Hasher::new(); count];
+        Self { base: Hasher::new(), qualities: some(qualities), halves: some(count), pictures: 0 }
     }
 
     fn add(&mut self, base: &Picture, coded: &EncodedPicture) {
@@ -109,7 +124,29 @@ impl Hashes {
         for (hasher, picture) in self.qualities.iter_mut().zip(&coded.qualities) {
             picture.hash_into(hasher);
         }
+        let odd = self.pictures % 2 == 1;
+        let shown = coded.qualities.iter().skip(usize::from(!odd));
+        for (hasher, picture) in self.halves.iter_mut().zip(shown) {
+            picture.hash_into(hasher);
+        }
+        self.pictures += 1;
     }
+
+    fn finish(&self) -> BlockHashes {
+        let all = |hashers: &[Hasher]| hashers.iter().map(Hasher::finish).collect();
+        BlockHashes { base: self.base.finish(), qualities: all(&self.qualities), halves: all(&self.halves) }
+    }
+}
+
+/// From values of the qualities to those of the steps in halves: before each
+/// quality above the lowest, its first half, in which the odd pictures are those
+/// of the quality below.
+fn steps(qualities: &[(f64, f64)], odd: bool) -> Vec<(f64, f64)> {
+    let above = qualities.windows(2).filter_map(|pair| match *pair {
+        [below, whole] => Some([if odd { below } else { whole }, whole]),
+        _ => None,
+    });
+    qualities.first().copied().into_iter().chain(above.flatten()).collect()
 }
 
 fn compare(film: &Picture, coded: &EncodedPicture) -> Result<Vec<(f64, f64)>, EncodeError> {
