@@ -10,8 +10,8 @@
 
 mod common;
 
-use codec::{LayerDecoder, Preset};
-use common::{Shot, encode_block, encoder};
+use codec::{LayerDecoder, Picture, Preset, metrics};
+use common::{Shot, base_of, encode_block, encoder, film};
 
 const LADDERS: [&[u8]; 5] = [&[2, 1, 1], &[4, 2, 1], &[1, 1], &[2, 2, 1], &[4, 4, 2, 1]];
 const SIZES: [(u32, u32); 4] = [(320, 180), (321, 241), (128, 96), (33, 17)];
@@ -112,4 +112,36 @@ fn quality_grows_with_every_layer() {
         let psnr = |layers: usize| codec::metrics::psnr_y(&source, &shot.qualities[layers]).unwrap();
         assert!(psnr(1) > psnr(0) && psnr(2) > psnr(1) + 3.0, "{} {} {}", psnr(0), psnr(1), psnr(2));
     }
+}
+
+/// After a cut nothing of the past helps: the picture is coded as fine as the
+/// first of a block, so that those after it can build on it.
+#[test]
+fn a_scene_that_begins_inside_a_block_begins_with_a_fine_picture() {
+    let (ladder, mut encoder) = encoder(160, 90, &[2, 1, 1], Preset::Default);
+    let cut = |time: u32| {
+        let mut picture = film(160, 90, time);
+        if time >= 5 {
+            for plane in picture.planes_mut() {
+                plane.data.reverse();
+                plane.data.iter_mut().for_each(|sample| *sample = 255 - *sample);
+            }
+        }
+        picture
+    };
+    let mut quality = |pictures: &mut dyn Iterator<Item = u32>| {
+        let pictures: Vec<u32> = pictures.collect();
+        let block: Vec<Picture> = pictures.iter().map(|&time| cut(time)).collect();
+        encoder.start_block_of(block.iter()).unwrap();
+        let mut silver = Vec::new();
+        for source in block {
+            let coded = encoder.encode(&source, &base_of(&source, &ladder)).unwrap();
+            silver.push(metrics::psnr_y(&source, &coded.qualities[1]).unwrap());
+        }
+        silver
+    };
+    let (with_cut, from_cut) = (quality(&mut (0..10)), quality(&mut (5..10)));
+    // As fine as where a block begins with it, and finer than the last before it.
+    assert!((with_cut[5] - from_cut[0]).abs() < 0.7, "{with_cut:?} {from_cut:?}");
+    assert!(with_cut[5] > with_cut[4], "{with_cut:?}");
 }
