@@ -121,7 +121,7 @@ fn draw(bar: &mut Option<ProgressBar>, progress: &Progress) {
                 bar.set_position(done.as_millis());
             }
         }
-        Progress::Repeating | Progress::Resumed { .. } => (),
+        Progress::Repeating | Progress::Resumed { .. } | Progress::Tuned { .. } => (),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `lamina encode`: a film becomes a title.
 
+use crate::aims::AimArgs;
 use crate::door::{DONE, HintExt, Outcome, refuse};
 use crate::progress;
 use anyhow::Context as _;
@@ -49,12 +50,14 @@ pub(crate) struct Args {
     /// One knob for all layers, 10 to 45; lower is better and larger
     #[arg(long, default_value_t = codec::Settings::DEFAULT_QUALITY, value_parser = quality)]
     quality: f32,
-    /// Base's rate factor instead of the knob's (x264 CRF)
+    /// Base's rate factor instead of the knob's, which is the quality less 4 (x264 CRF)
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=50))]
     crf: Option<u32>,
     /// Quantizer of each enhancement instead of the knob's (VP9, 0 to 63)
     #[arg(long, value_delimiter = ',', value_name = "Q,Q", value_parser = clap::value_parser!(u8).range(0..=63))]
     quantizers: Option<Vec<u8>>,
+    #[command(flatten)]
+    aims: AimArgs,
     /// Down-scale factor of each layer, Base first
     #[arg(long, value_delimiter = ',', default_value = "2,1,1", value_name = "F,F,F")]
     factors: Vec<u8>,
@@ -73,6 +76,10 @@ pub(crate) struct Args {
     /// Threads that encode, two to a block [default: one for each core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
+    /// Write each enhancement in two halves, of which the second can be left out
+    /// where its layer is the topmost one: finer steps of rate, and larger files
+    #[arg(long)]
+    halves: bool,
     /// Compare with the film: off, sampled (every tenth block) or full
     #[arg(long, default_value = "sampled", value_parser = metrics)]
     metrics: Metrics,
@@ -151,11 +158,13 @@ fn options(args: Args, input: Input) -> EncodeOptions {
         quality: args.quality,
         crf: args.crf,
         quantizers: args.quantizers,
+        aims: args.aims.aims(),
         block: args.block,
         factors: args.factors,
         from: args.from,
         to: args.to,
         jobs: args.jobs.map(usize::from),
+        halves: args.halves,
         metrics: args.metrics,
         replace: args.replace,
         repeat_to: args.repeat_to,
@@ -227,6 +236,9 @@ impl Shown {
                     eprintln!("{done} done, {pictures} pictures in {:.0} s", elapsed.as_secs_f64());
                 }
             }
+            Progress::Tuned { crf, quantizers } => {
+                eprintln!("on a sample of the film: CRF {crf}, quantizers {quantizers:?}");
+            }
             Progress::Resumed { blocks, done } => {
                 eprintln!("going on after {blocks} blocks, {done}");
                 if let Some(bar) = &self.bar {
@@ -272,13 +284,14 @@ pub(crate) fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
         outln!("  (sound, in base)    {:>8.0}", report.audio_kbit_s);
     }
     if !report.qualities.is_empty() {
-        outln!("\n  quality  PSNR-Y     SSIM      kbit/s");
+        outln!("\n  quality    PSNR-Y  worst picture     SSIM    kbit/s");
     }
     for quality in &report.qualities {
         outln!(
-            "  {:<8} {:>6.2} dB  {:.4}  {:>8.0}",
+            "  {:<8} {:>6.2} dB      {:>6.2} dB   {:.4}  {:>8.0}",
             quality.quality,
             quality.psnr_y,
+            quality.worst_psnr_y,
             quality.ssim_y,
             quality.kbit_s
         );

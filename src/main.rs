@@ -5,6 +5,7 @@
 #[macro_use]
 mod out;
 mod address;
+mod aims;
 mod bench;
 mod cache;
 mod demo;

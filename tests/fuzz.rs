@@ -15,9 +15,9 @@
 use bytes::Bytes;
 use media::container::{
     AudioSample, BlockSamples, VideoSample, avc_config, base_init, enhancement_init, enhancement_key,
-    parse_chunk, read_edits, write_chunk,
+    parse_chunk, read_edits, write_chunk, write_halves,
 };
-use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Ratio};
+use media::manifest::{Audio, Color, Half, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, LayerInfo, Manifest, Quality, Span};
 use proptest::prelude::*;
 use protocol::frame::{self, LENGTH_BYTES};
@@ -106,7 +106,7 @@ fn manifest() -> Manifest {
         init: vec![7; 40],
         delay: if factor == 2 { 2_002 } else { 0 },
         sync_every: None,
-        halves: false,
+        halves: factor == 1,
     };
     let block = |index: u64| BlockInfo {
         start: index * 30_030,
@@ -115,6 +115,7 @@ fn manifest() -> Manifest {
         base_hash: Hash::of(b"b"),
         quality_hashes: vec![Hash::of(b"q"); 2],
         chunks: vec![ChunkInfo { offset: 100 + index * 9_000, length: 9_000, hash: Hash::of(b"c") }; 2],
+        halves: vec![Half { length: 4_000, hash: Hash::of(b"a"), pictures: Hash::of(b"p") }],
     };
     Manifest {
         class: media::TitleClass::Archived,
@@ -157,6 +158,18 @@ fn chunk() -> Vec<u8> {
     let video = [0, 4, 2, 1, 3].map(picture).to_vec();
     let block = BlockSamples { start: 0, end: 5_005, video, audio: (0..3).map(frame).collect() };
     write_chunk(1, 2_002, &block).unwrap()
+}
+
+/// An enhancement's block in halves.
+fn halves() -> Vec<u8> {
+    let picture = |n: u64| VideoSample {
+        pts: n * 1_001,
+        duration: 1_001,
+        sync: n == 0,
+        data: vec![2; 20 + usize::try_from(n).unwrap()].into(),
+    };
+    let video = (0..5).map(picture).collect();
+    write_halves(1, 0, &BlockSamples { start: 0, end: 5_005, video, audio: Vec::new() }).unwrap().0
 }
 
 /// Bodies of messages as they have been since version 1: two of them with lists in lists.
@@ -214,6 +227,7 @@ fn what_is_damaged_here_was_lawful_before() {
     assert_eq!(read_edits(&mut Cursor::new(head())).unwrap().unwrap().tracks.len(), 2);
     assert!(messages().iter().all(|body| frame::decode::<Message>(body).is_ok()));
     assert_eq!(parse_chunk(&Bytes::from(chunk()), 2_002).unwrap().video.len(), 5);
+    assert_eq!(parse_chunk(&Bytes::from(halves()), 0).unwrap().video.len(), 5);
     assert_eq!(Manifest::parse(&manifest().to_bytes().unwrap()).unwrap(), manifest());
 }
 
@@ -221,8 +235,9 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn chunks(damages in damages(), delay in prop_oneof![Just(2_002_u32), any::<u32>()]) {
-        let bytes = Bytes::from(damaged(chunk(), &damages));
+    fn chunks(damages in damages(), whole in any::<bool>(), delay in prop_oneof![Just(None), any::<u32>().prop_map(Some)]) {
+        let (chunk, own) = if whole { (chunk(), 2_002) } else { (halves(), 0) };
+        let (bytes, delay) = (Bytes::from(damaged(chunk, &damages)), delay.unwrap_or(own));
         if let Ok(block) = parse_chunk(&bytes, delay) {
             let held: usize = block.video.iter().map(|sample| sample.data.len()).sum();
             prop_assert!(!block.video.is_empty() && block.video.len() <= bytes.len());

@@ -22,6 +22,10 @@ pub struct LayerDecoder {
     output: Picture,
     /// Enhancement layers still whole in this block.
     open: usize,
+    /// Whether the layers were coded in halves.
+    halves: bool,
+    /// Pictures decoded in this block.
+    pictures: u32,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,14 @@ impl LayerDecoder {
             (0..ladder.layers()).map(|layer| Lift::display(ladder, layer)).collect::<Result<_, _>>()?;
         let (width, height) = ladder.display();
         let output = Picture::new(width, height)?;
-        Ok(Self { ladder: ladder.clone(), layers, shown, output, open: 0 })
+        Ok(Self { ladder: ladder.clone(), layers, shown, output, open: 0, halves: false, pictures: 0 })
+    }
+
+    /// The same for layers that were coded in halves
+    /// ([`LayerEncoder::with_halves`](crate::LayerEncoder::with_halves)): an odd
+    /// picture of a block that is not at hand costs nothing but itself.
+    pub fn with_halves(ladder: &Ladder, keys: &[Bytes]) -> Result<Self, CodecError> {
+        Ok(Self { halves: true, ..Self::new(ladder, keys)? })
     }
 
     /// Starts a block of which the lowest `enhancements` layers above Base are
@@ -76,6 +87,7 @@ impl LayerDecoder {
             layer.start(self.ladder.coded_size(number))?;
         }
         self.open = enhancements.min(self.layers.len());
+        self.pictures = 0;
         Ok(())
     }
 
@@ -115,7 +127,11 @@ impl LayerDecoder {
                 layer.decoder = None;
             }
         }
-        self.open = used;
+        let droppable = self.halves && self.pictures % 2 == 1;
+        if failure.is_some() || !droppable {
+            self.open = used;
+        }
+        self.pictures = self.pictures.wrapping_add(1);
         Ok(DecodedPicture { layers: used + 1, picture: &self.output, failure })
     }
 }

@@ -5,6 +5,7 @@ use crate::ladder::Ladder;
 use crate::lift::Lift;
 use crate::picture::{Picture, PictureRef};
 use crate::scale;
+use crate::scene::{self, Scene};
 use crate::settings::Preset;
 use crate::vpx::{Encoder, Pattern};
 use bytes::Bytes;
@@ -20,6 +21,10 @@ pub struct LayerEncoder {
     layers: Vec<EncodedLayer>,
     /// What each quality shows, Base first.
     shown: Vec<Lift>,
+    /// The scenes that begin with the pictures of the block.
+    ahead: Vec<Option<Scene>>,
+    /// Pictures of the block that [`encode`](Self::encode) has made.
+    pictures: usize,
     started: bool,
 }
 
@@ -51,6 +56,17 @@ impl LayerEncoder {
     /// An encoder for a ladder, with one VP9 quantizer (0..=63, lower is
     /// finer) per enhancement layer.
     pub fn new(ladder: &Ladder, preset: Preset, quantizers: &[u8]) -> Result<Self, CodecError> {
+        Self::with(ladder, preset, quantizers, false)
+    }
+
+    /// The same, in *halves*: nothing in a layer refers to its odd pictures, so
+    /// that a decoder can do without them where the layer is the topmost one
+    /// ([`LayerDecoder::with_halves`](crate::LayerDecoder::with_halves)).
+    pub fn with_halves(ladder: &Ladder, preset: Preset, quantizers: &[u8]) -> Result<Self, CodecError> {
+        Self::with(ladder, preset, quantizers, true)
+    }
+
+    fn with(ladder: &Ladder, preset: Preset, quantizers: &[u8], halves: bool) -> Result<Self, CodecError> {
         if quantizers.len() != ladder.enhancements() {
             return Err(CodecError::LayerCount {
                 what: "quantizers",
@@ -58,13 +74,28 @@ impl LayerEncoder {
                 found: quantizers.len(),
             });
         }
-        let layers = (1..)
+        Self::lowest(ladder, preset, quantizers, halves)
+    }
+
+    /// An encoder of only the lowest enhancements, as many as there are
+    /// quantizers, each as if those above were made too; `halves` as in
+    /// [`with_halves`](Self::with_halves).
+    pub fn lowest(
+        ladder: &Ladder,
+        preset: Preset,
+        quantizers: &[u8],
+        halves: bool,
+    ) -> Result<Self, CodecError> {
+        let layers: Vec<_> = (1..)
             .zip(quantizers)
-            .map(|(layer, &quantizer)| EncodedLayer::new(ladder, layer, preset, quantizer))
+            .take(ladder.enhancements())
+            .map(|(layer, &quantizer)| {
+                let pattern = preset.pattern(layer == ladder.enhancements(), halves);
+                EncodedLayer::new(ladder, layer, pattern, quantizer)
+            })
             .collect::<Result<_, _>>()?;
-        let shown =
-            (0..ladder.layers()).map(|layer| Lift::display(ladder, layer)).collect::<Result<_, _>>()?;
-        Ok(Self { ladder: ladder.clone(), layers, shown, started: false })
+        let shown = (0..=layers.len()).map(|layer| Lift::display(ladder, layer)).collect::<Result<_, _>>()?;
+        Ok(Self { ladder: ladder.clone(), layers, shown, ahead: Vec::new(), pictures: 0, started: false })
     }
 
     /// The grey key frame of each enhancement layer: the same in every block,
@@ -75,9 +106,24 @@ impl LayerEncoder {
 
     /// Starts a block. What was encoded before has no influence on it.
     pub fn start_block(&mut self) -> Result<(), CodecError> {
+        self.start_block_of(std::iter::empty())
+    }
+
+    /// The same for a block whose pictures are known: it is looked where scenes
+    /// begin inside it, since how fine a scene's first picture is coded depends
+    /// on how much builds on it.
+    pub fn start_block_of<'a>(
+        &mut self,
+        pictures: impl Iterator<Item = &'a Picture>,
+    ) -> Result<(), CodecError> {
         for layer in &mut self.layers {
             layer.refresh()?;
         }
+        self.ahead = scene::look_ahead(pictures);
+        if self.ahead.is_empty() {
+            self.ahead.push(Some(Scene::UNKNOWN));
+        }
+        self.pictures = 0;
         self.started = true;
         Ok(())
     }
@@ -94,6 +140,7 @@ impl LayerEncoder {
         self.started = false;
         let count = self.layers.len();
         let encoded = self.groups(count).0.encode(source, base)?;
+        self.pictures += 1;
         self.started = true;
         Ok(encoded)
     }
@@ -112,11 +159,13 @@ impl LayerEncoder {
     fn groups(&mut self, count: usize) -> (LayerGroup<'_>, LayerGroup<'_>) {
         let count = count.min(self.layers.len());
         let ladder = &self.ladder;
+        // Each looks ahead by itself.
+        let ahead = self.ahead.get(self.pictures..).unwrap_or_default().iter();
         let (lower, upper) = self.layers.split_at_mut(count);
         // The lower group also shows Base.
         let (shows, above) = self.shown.split_at_mut(count + 1);
-        let lower = LayerGroup { ladder, first: 1, layers: lower, shown: shows };
-        (lower, LayerGroup { ladder, first: count + 1, layers: upper, shown: above })
+        let lower = LayerGroup { ladder, first: 1, layers: lower, shown: shows, ahead: ahead.clone() };
+        (lower, LayerGroup { ladder, first: count + 1, layers: upper, shown: above, ahead })
     }
 }
 
@@ -129,6 +178,8 @@ pub struct LayerGroup<'a> {
     layers: &'a mut [EncodedLayer],
     /// One more than layers where the group begins at Base.
     shown: &'a mut [Lift],
+    /// The scenes that begin with the pictures still to come.
+    ahead: std::slice::Iter<'a, Option<Scene>>,
 }
 
 impl LayerGroup<'_> {
@@ -150,6 +201,7 @@ impl LayerGroup<'_> {
             encoded.qualities.extend(quality);
             Ok::<(), CodecError>(())
         };
+        let scene = self.ahead.next().copied().flatten();
         let mut below = below.view();
         if base {
             show(below, &mut encoded)?;
@@ -157,7 +209,7 @@ impl LayerGroup<'_> {
         for (number, layer) in (self.first..).zip(self.layers.iter_mut()) {
             let reduced = reduced(source, self.ladder, number)?;
             layer.source.copy_from(reduced.view());
-            encoded.layers.push(layer.encode(below)?);
+            encoded.layers.push(layer.encode(below, scene)?);
             below = layer.reconstruction.view();
             show(below, &mut encoded)?;
         }
@@ -172,10 +224,9 @@ impl LayerGroup<'_> {
 }
 
 impl EncodedLayer {
-    fn new(ladder: &Ladder, layer: usize, preset: Preset, quantizer: u8) -> Result<Self, CodecError> {
+    fn new(ladder: &Ladder, layer: usize, pattern: Pattern, quantizer: u8) -> Result<Self, CodecError> {
         let (width, height) = ladder.coded_size(layer);
         let grey = Picture::new(width, height)?;
-        let pattern = preset.pattern(layer == ladder.enhancements());
         let mut encoder = Encoder::new(grey.size(), pattern, quantizer)?;
         Ok(Self {
             pattern,
@@ -205,11 +256,11 @@ impl EncodedLayer {
         Ok(())
     }
 
-    fn encode(&mut self, below: PictureRef<'_>) -> Result<Bytes, CodecError> {
+    fn encode(&mut self, below: PictureRef<'_>, scene: Option<Scene>) -> Result<Bytes, CodecError> {
         self.fresh = false;
         let encoder = self.encoder.as_mut().ok_or(CodecError::NoBlock)?;
         let prediction = self.prediction.run(below);
-        let data = encoder.encode_inter(self.source.view(), prediction)?;
+        let data = encoder.encode_inter(self.source.view(), prediction, scene)?;
         self.reconstruction.copy_from(encoder.reconstruction()?);
         Ok(data)
     }

@@ -27,6 +27,7 @@ mod lift;
 pub mod metrics;
 pub mod picture;
 pub mod scale;
+mod scene;
 pub mod settings;
 mod vpx;
 

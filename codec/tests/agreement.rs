@@ -10,8 +10,8 @@
 
 mod common;
 
-use codec::{LayerDecoder, Preset};
-use common::{Shot, encode_block, encoder};
+use codec::{LayerDecoder, Picture, Preset, metrics};
+use common::{Shot, base_of, encode_block, encoder, film};
 
 const LADDERS: [&[u8]; 5] = [&[2, 1, 1], &[4, 2, 1], &[1, 1], &[2, 2, 1], &[4, 4, 2, 1]];
 const SIZES: [(u32, u32); 4] = [(320, 180), (321, 241), (128, 96), (33, 17)];
@@ -74,13 +74,34 @@ fn blocks_come_out_the_same_in_any_order_from_anyone() {
     }
 }
 
+/// Picture `time` of a film of which another scene begins at picture `cut`.
+fn with_cut((width, height): (u32, u32), cut: u32, time: u32) -> Picture {
+    let mut picture = film(width, height, time);
+    if time >= cut {
+        for plane in picture.planes_mut() {
+            plane.data.reverse();
+            plane.data.iter_mut().for_each(|sample| *sample = 255 - *sample);
+        }
+    }
+    picture
+}
+
 #[test]
 fn two_threads_make_the_same_block_as_one() {
-    let (ladder, mut one) = encoder(97, 63, &[2, 1, 1], Preset::Fast);
-    let shots = encode_block(&mut one, &ladder, 0, 6);
-    let (_, mut two) = encoder(97, 63, &[2, 1, 1], Preset::Fast);
+    let (ladder, mut one) = encoder(97, 63, &[2, 1, 1], Preset::Default);
+    let sources: Vec<Picture> = (0..8).map(|time| with_cut((97, 63), 4, time)).collect();
+    one.start_block_of(sources.iter()).unwrap();
+    let shots: Vec<_> = sources
+        .iter()
+        .map(|source| {
+            let base = base_of(source, &ladder);
+            (one.encode(source, &base).unwrap(), base)
+        })
+        .collect();
+    let (_, mut two) = encoder(97, 63, &[2, 1, 1], Preset::Default);
     assert!(two.split(1).is_err(), "no block was started");
-    two.start_block().unwrap();
+    // Both threads know of the scene that begins inside the block.
+    two.start_block_of(sources.iter()).unwrap();
     let (mut lower, mut upper) = two.split(1).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     let above = std::thread::scope(|scope| {
@@ -88,19 +109,18 @@ fn two_threads_make_the_same_block_as_one() {
             let pairs = receiver.into_iter();
             pairs.map(|(source, below)| upper.encode(&source, &below).unwrap()).collect::<Vec<_>>()
         });
-        for (time, shot) in (0..).zip(&shots) {
-            let source = common::film(97, 63, time);
-            let coded = lower.encode(&source, &shot.base).unwrap();
-            assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.frames[..1], &shot.qualities[..2]));
+        for (source, (shot, base)) in sources.into_iter().zip(&shots) {
+            let coded = lower.encode(&source, base).unwrap();
+            assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.layers[..1], &shot.qualities[..2]));
             sender.send((source, lower.reconstruction().unwrap().clone())).unwrap();
         }
         drop(sender);
         above.join().unwrap()
     });
-    for (coded, shot) in above.iter().zip(&shots) {
-        assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.frames[1..], &shot.qualities[2..]));
+    for (coded, (shot, _)) in above.iter().zip(&shots) {
+        assert_eq!((&coded.layers[..], &coded.qualities[..]), (&shot.layers[1..], &shot.qualities[2..]));
     }
-    assert_eq!(above.len(), 6);
+    assert_eq!(above.len(), 8);
 }
 
 #[test]
@@ -112,4 +132,26 @@ fn quality_grows_with_every_layer() {
         let psnr = |layers: usize| codec::metrics::psnr_y(&source, &shot.qualities[layers]).unwrap();
         assert!(psnr(1) > psnr(0) && psnr(2) > psnr(1) + 3.0, "{} {} {}", psnr(0), psnr(1), psnr(2));
     }
+}
+
+/// After a cut nothing of the past helps: the picture is coded as fine as the
+/// first of a block, so that those after it can build on it.
+#[test]
+fn a_scene_that_begins_inside_a_block_begins_with_a_fine_picture() {
+    let (ladder, mut encoder) = encoder(160, 90, &[2, 1, 1], Preset::Default);
+    let mut quality = |pictures: &mut dyn Iterator<Item = u32>| {
+        let pictures: Vec<u32> = pictures.collect();
+        let block: Vec<Picture> = pictures.iter().map(|&time| with_cut((160, 90), 5, time)).collect();
+        encoder.start_block_of(block.iter()).unwrap();
+        let mut silver = Vec::new();
+        for source in block {
+            let coded = encoder.encode(&source, &base_of(&source, &ladder)).unwrap();
+            silver.push(metrics::psnr_y(&source, &coded.qualities[1]).unwrap());
+        }
+        silver
+    };
+    let (with_cut, from_cut) = (quality(&mut (0..10)), quality(&mut (5..10)));
+    // As fine as where a block begins with it, and finer than the last before it.
+    assert!((with_cut[5] - from_cut[0]).abs() < 0.7, "{with_cut:?} {from_cut:?}");
+    assert!(with_cut[5] > with_cut[4], "{with_cut:?}");
 }

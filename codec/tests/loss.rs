@@ -10,7 +10,7 @@
 
 mod common;
 
-use codec::{CodecError, FrameError, LayerDecoder, Preset};
+use codec::{CodecError, FrameError, Ladder, LayerDecoder, LayerEncoder, Preset};
 use common::{Shot, encode_block, encoder};
 
 const GOLD: usize = 3;
@@ -211,5 +211,40 @@ fn a_frame_hidden_behind_another_is_not_decoded() {
         let mut frames = rig.frames(0, picture);
         frames[1].extend_from_slice(&larger.keys()[0]);
         rig.expect((0, picture), &some(&frames), GOLD);
+    }
+}
+
+/// In halves, both enhancements' odd pictures may be missing where their layer
+/// is the topmost one: each step is exactly what its layers show.
+#[test]
+fn an_odd_picture_of_the_topmost_half_costs_nothing_but_itself() {
+    for preset in [Preset::Fast, Preset::Default] {
+        let ladder = Ladder::new(160, 90, &[2, 1, 1]).unwrap();
+        let mut encoder = LayerEncoder::with_halves(&ladder, preset, &common::quantizers(&ladder)).unwrap();
+        let blocks = [0, 40].map(|start| encode_block(&mut encoder, &ladder, start, 7));
+        let decoder = LayerDecoder::with_halves(&ladder, &encoder.keys()).unwrap();
+        let mut rig = Rig { decoder, blocks };
+        for (block, top) in [(0, GOLD), (1, SILVER), (0, SILVER), (1, GOLD)] {
+            rig.start(top - 1);
+            for picture in 0..7 {
+                let frames = rig.frames(block, picture);
+                let (mut given, mut shown) = (some(&frames[..top - 1]), top);
+                if picture % 2 == 1 {
+                    given[top - 2] = None;
+                    shown = top - 1;
+                }
+                rig.expect((block, picture), &given, shown);
+            }
+        }
+        // An even picture is still one that all later ones build on.
+        rig.start(2);
+        for picture in 0..7 {
+            let frames = rig.frames(0, picture);
+            let mut given = some(&frames);
+            if picture == 2 {
+                given[1] = None;
+            }
+            rig.expect((0, picture), &given, if picture < 2 { GOLD } else { SILVER });
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Putting coded blocks into a title's files, in order.
 
+use crate::block::BlockHashes;
 use crate::error::EncodeError;
 use crate::journal::{Header, Journal, Record, Story};
 use crate::nal;
@@ -7,10 +8,10 @@ use crate::report::Measured;
 use crate::work::Work;
 use bytes::Bytes;
 use media::container::{
-    BlockSamples, base_codec, base_init, enhancement_init, random_access_index, write_chunk,
+    BlockSamples, base_codec, base_init, enhancement_init, random_access_index, write_chunk, write_halves,
 };
 use media::library::{Library, TitleFolder, TitleWriter};
-use media::manifest::Manifest;
+use media::manifest::{Half, Manifest};
 use media::{BlockInfo, ChunkInfo, Hash, Layer, Span};
 
 /// What all blocks of a title share.
@@ -168,7 +169,7 @@ impl Assembler {
         index: u32,
         config: &[u8],
         layers: &[BlockSamples],
-        hashes: (Hash, Vec<Hash>),
+        hashes: BlockHashes,
         measured: Measured,
     ) -> Result<(), EncodeError> {
         if nal::parameter_sets(config) != Some((self.sps.clone(), self.pps.clone())) {
@@ -176,16 +177,27 @@ impl Assembler {
         }
         let Some(base) = layers.first() else { return Ok(()) };
         let mut chunks = Vec::with_capacity(layers.len());
+        let mut halves = Vec::new();
+        let mut shown = hashes.halves.into_iter();
         for (samples, info) in layers.iter().zip(&self.manifest.layers) {
-            chunks.push(Bytes::from(write_chunk(index, info.delay, samples)?));
+            if !info.halves {
+                chunks.push(Bytes::from(write_chunk(index, info.delay, samples)?));
+                continue;
+            }
+            let (bytes, length) = write_halves(index, info.delay, samples)?;
+            let hash = Hash::of(bytes.get(..length).unwrap_or_default());
+            let length = u64::try_from(length).unwrap_or(u64::MAX);
+            halves.extend(shown.next().map(|pictures| Half { length, hash, pictures }));
+            chunks.push(Bytes::from(bytes));
         }
         let block = BlockInfo {
             start: base.start,
             duration: base.end.saturating_sub(base.start),
             frames: u32::try_from(base.video.len()).unwrap_or(u32::MAX),
-            base_hash: hashes.0,
-            quality_hashes: hashes.1,
+            base_hash: hashes.base,
+            quality_hashes: hashes.qualities,
             chunks: Vec::new(),
+            halves,
         };
         let audio_bytes = base.audio.iter().map(|frame| u64::try_from(frame.data.len()).unwrap_or(0)).sum();
         self.append(index, Written { block, chunks, audio_bytes, measured })

@@ -18,7 +18,7 @@ const NO_KEY_FRAME: u32 = 10_000;
 pub(crate) const REORDER: u32 = 2;
 /// Objective quality, one closed group of pictures, nothing that depends on a
 /// rate buffer.
-const OPTIONS: &str = "psy=0:aq-mode=0:scenecut=0:bframes=3:b-pyramid=normal:open-gop=0:force-cfr=1";
+const OPTIONS: &str = "psy=0:aq-mode=0:scenecut=40:bframes=3:b-pyramid=normal:open-gop=0:force-cfr=1";
 
 /// The instruction sets that x264 may use. Its AVX-512 code (build 164) reads
 /// memory that it has not written when it weighs how far pictures are

@@ -1,14 +1,16 @@
 //! Encoding one block: Base, then the enhancements over what Base decodes to.
 
+mod parts;
+
 use crate::base::{self, BaseBlock, BaseFormat};
 use crate::blocks::FilmBlock;
 use crate::error::EncodeError;
 use crate::report::Measured;
 use bytes::Bytes;
-use codec::{EncodedPicture, Ladder, LayerEncoder, LayerGroup, Picture, Preset, downscale_to_base, metrics};
+use codec::{Ladder, LayerEncoder, Picture, Preset, downscale_to_base};
 use media::container::{AudioSample, BlockSamples, VideoSample};
 use media::{Hash, Hasher};
-use std::sync::mpsc::sync_channel;
+use parts::{CodedPart, Part, pairs_of_threads};
 
 /// How all blocks of a title are made.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub(crate) struct Recipe {
     pub(crate) base: BaseFormat,
     pub(crate) preset: Preset,
     pub(crate) quantizers: Vec<u8>,
+    /// Whether the enhancements are written in halves.
+    pub(crate) halves: bool,
 }
 
 /// One block, coded in all layers.
@@ -27,10 +31,17 @@ pub(crate) struct CodedBlock {
     pub(crate) config: Vec<u8>,
     /// The samples of each layer, Base first.
     pub(crate) layers: Vec<BlockSamples>,
-    /// See `BlockInfo`.
-    pub(crate) base_hash: Hash,
-    pub(crate) quality_hashes: Vec<Hash>,
+    pub(crate) hashes: BlockHashes,
     pub(crate) measured: Measured,
+}
+
+/// Hashes of a block's decoded pictures: see `BlockInfo`.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockHashes {
+    pub(crate) base: Hash,
+    pub(crate) qualities: Vec<Hash>,
+    /// With the first half of each enhancement; empty without halves.
+    pub(crate) halves: Vec<Hash>,
 }
 
 /// A block whose Base is made: what the enhancements are encoded over.
@@ -77,12 +88,14 @@ pub(crate) struct How<'a> {
 /// Encodes enhancements of blocks, one after another; what came before has no influence.
 pub(crate) struct BlockEncoder {
     layers: LayerEncoder,
+    halves: bool,
 }
 
 impl BlockEncoder {
     pub(crate) fn new(recipe: &Recipe) -> Result<Self, EncodeError> {
-        let layers = LayerEncoder::new(&recipe.ladder, recipe.preset, &recipe.quantizers)?;
-        Ok(Self { layers })
+        let Recipe { ladder, preset, quantizers, halves, .. } = recipe;
+        let make = if *halves { LayerEncoder::with_halves } else { LayerEncoder::new };
+        Ok(Self { layers: make(ladder, *preset, quantizers)?, halves: *halves })
     }
 
     /// The grey key frame of each enhancement, equal in all blocks.
@@ -94,123 +107,61 @@ impl BlockEncoder {
     pub(crate) fn encode(&mut self, block: BasedBlock, how: &How<'_>) -> Result<CodedBlock, EncodeError> {
         let BasedBlock { mut film, sound, base, decoded } = block;
         let times = times(&film);
+        self.layers.start_block_of(film.pictures.iter().map(|shown| &shown.picture))?;
         let pictures = std::mem::take(&mut film.pictures);
         let mut base_hash = Hasher::new();
-        self.layers.start_block()?;
         let (lower, upper) = self.layers.split(if how.paired { 1 } else { usize::MAX })?;
-        let mut under = Part::new(lower, how.measure);
+        let mut under = Part::new(lower, how.measure, self.halves);
         let pairs = pictures.into_iter().zip(decoded).map(|(shown, decoded)| {
             decoded.hash_into(&mut base_hash);
             (shown.picture, decoded)
         });
         let parts = if how.paired {
-            pairs_of_threads(under, Part::new(upper, how.measure), pairs, how.done)?
+            pairs_of_threads(under, Part::new(upper, how.measure, self.halves), pairs, how.done)?
         } else {
             for (picture, decoded) in pairs {
-                under.add(&picture, &decoded)?;
+                under.add(&picture, &decoded, None)?;
                 (how.done)();
             }
             vec![under.coded]
         };
-        let mut layers = vec![base_samples(&film, &times, &base.samples, sound)];
-        let mut quality_hashes = Vec::new();
-        let mut compared: Vec<Vec<(f64, f64)>> = Vec::new();
-        for part in parts {
-            layers.extend(part.layers.into_iter().map(|data| enhancement_samples(&film, &times, data)));
-            quality_hashes.extend(part.hashes.iter().map(Hasher::finish));
-            compared.resize_with(part.compared.len(), Vec::new);
-            for (all, more) in compared.iter_mut().zip(part.compared) {
-                all.extend(more);
-            }
-        }
-        let mut measured = Measured::default();
-        for picture in compared {
-            measured.add_picture(picture);
-        }
-        let base_hash = base_hash.finish();
-        Ok(CodedBlock { index: film.index, config: base.config, layers, base_hash, quality_hashes, measured })
-    }
-}
-
-/// The lower part in this thread, the upper one in another, one picture behind.
-fn pairs_of_threads(
-    mut under: Part<'_>,
-    mut over: Part<'_>,
-    pairs: impl Iterator<Item = (Picture, Picture)>,
-    done: &(dyn Fn() + Sync),
-) -> Result<Vec<CodedPart>, EncodeError> {
-    let (sender, receiver) = sync_channel::<(Picture, Picture)>(1);
-    std::thread::scope(|scope| {
-        let above = scope.spawn(move || {
-            for (picture, below) in receiver {
-                over.add(&picture, &below)?;
-                done();
-            }
-            Ok::<_, EncodeError>(over.coded)
-        });
-        let lower = || {
-            for (picture, decoded) in pairs {
-                under.add(&picture, &decoded)?;
-                drop(decoded);
-                let below = under.group.reconstruction().cloned();
-                // Where the upper part has failed it says why.
-                if below.is_none_or(|below| sender.send((picture, below)).is_err()) {
-                    break;
-                }
-            }
-            Ok::<_, EncodeError>(())
+        let measured = self.measured(&parts);
+        let hashes = |of: fn(&CodedPart) -> &[Hasher]| {
+            parts.iter().flat_map(|part| of(part).iter().map(Hasher::finish)).collect()
         };
-        let below = lower();
-        drop(sender);
-        let above = above.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        below.and(above).map(|above| vec![under.coded, above])
-    })
-}
-
-/// Layers of a block that one thread encodes.
-struct Part<'a> {
-    group: LayerGroup<'a>,
-    measure: bool,
-    coded: CodedPart,
-}
-
-/// What it made.
-#[derive(Default)]
-struct CodedPart {
-    /// The pictures of each layer.
-    layers: Vec<Vec<Bytes>>,
-    /// The hash of each quality.
-    hashes: Vec<Hasher>,
-    /// Each picture beside the film's, at each quality.
-    compared: Vec<Vec<(f64, f64)>>,
-}
-
-impl<'a> Part<'a> {
-    fn new(group: LayerGroup<'a>, measure: bool) -> Self {
-        Self { group, measure, coded: CodedPart::default() }
+        let hashes = BlockHashes {
+            base: base_hash.finish(),
+            qualities: hashes(|part| &part.qualities),
+            halves: hashes(|part| &part.halves),
+        };
+        let mut layers = vec![base_samples(&film, &times, &base.samples, sound)];
+        let above = parts.into_iter().flat_map(|part| part.layers);
+        layers.extend(above.map(|data| enhancement_samples(&film, &times, data)));
+        Ok(CodedBlock { index: film.index, config: base.config, layers, hashes, measured })
     }
 
-    fn add(&mut self, film: &Picture, below: &Picture) -> Result<(), EncodeError> {
-        let made = self.group.encode(film, below)?;
-        let CodedPart { layers, hashes, compared } = &mut self.coded;
-        hashes.resize(made.qualities.len(), Hasher::new());
-        for (hasher, picture) in hashes.iter_mut().zip(&made.qualities) {
-            picture.hash_into(hasher);
+    /// What the parts measured, picture by picture.
+    fn measured(&self, parts: &[CodedPart]) -> Measured {
+        let mut measured = Measured::default();
+        let count = parts.first().map_or(0, |part| part.compared.len());
+        for index in 0..count {
+            let values = parts.iter().filter_map(|part| part.compared.get(index)).flatten();
+            let values: Vec<_> = values.copied().collect();
+            measured.add_picture(if self.halves { steps(&values, index % 2 == 1) } else { values });
         }
-        if self.measure {
-            compared.push(compare(film, &made)?);
-        }
-        layers.resize(made.layers.len(), Vec::new());
-        for (samples, data) in layers.iter_mut().zip(made.layers) {
-            samples.push(data);
-        }
-        Ok(())
+        measured
     }
 }
 
-fn compare(film: &Picture, coded: &EncodedPicture) -> Result<Vec<(f64, f64)>, EncodeError> {
-    let one = |picture| Ok((metrics::mse_y(film, picture)?, metrics::ssim_y(film, picture)?));
-    coded.qualities.iter().map(one).collect()
+/// From values of the qualities to those of the steps in halves: before each
+/// quality above the lowest, its first half, in which the odd pictures are those
+/// of the quality below.
+fn steps(qualities: &[(f64, f64)], odd: bool) -> Vec<(f64, f64)> {
+    let above = qualities.windows(2).filter_map(|pair| match *pair {
+        [below, whole] => Some([if odd { below } else { whole }, whole]),
+        _ => None,
+    });
+    qualities.first().copied().into_iter().chain(above.flatten()).collect()
 }
 
 /// Each picture's time and how long it is displayed, in display order.

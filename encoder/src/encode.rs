@@ -2,7 +2,7 @@
 //! writer. Few blocks are in memory, however long the film is.
 
 mod lines;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod summary;
 
 use crate::assemble::{Assembler, Finished};
@@ -13,6 +13,7 @@ use crate::options::{EncodeOptions, Progress, Share};
 use crate::repeat;
 use crate::report::{EncodeReport, Measured};
 use crate::source::{Source, Wanted};
+use crate::tune;
 use crate::work::{Guard, Work, empty_part};
 use bytes::Bytes;
 use lines::{Crew, Job, Lines, Room};
@@ -48,7 +49,16 @@ pub fn encode(
     plan::check(options)?;
     let library = Library::create(&options.library)?;
     plan::refuse_existing(&library, &title, options.replace)?;
+    let tuned;
+    let (options, missed) = if options.aims.any() {
+        let (found, missed) = tune::aimed(options, progress, cancel)?;
+        tuned = found;
+        (&tuned, missed)
+    } else {
+        (options, Vec::new())
+    };
     let mut encoding = Encoding::open(options, &title, started, cancel)?;
+    encoding.plan.missed = missed;
     match (options.repeat_to, options.share) {
         (Some(span), None) => {
             let aside = plan::Aside::create(&library)?;
@@ -183,7 +193,7 @@ impl<'a> Encoding<'a> {
         });
         let (assembler, work) = (writing.assembler.take(), writing.work.take());
         let (warnings, blocks) = written?;
-        self.plan.warnings = warnings;
+        self.plan.warnings = [std::mem::take(&mut self.plan.missed), warnings].concat();
         Ok(Done { assembler, work, guard, blocks })
     }
 
@@ -307,8 +317,7 @@ impl<'a, 'b> Writing<'a, 'b> {
     ) -> Result<(), EncodeError> {
         while let Some(block) = early.remove(&self.share.nth(self.done)) {
             let assembler = self.assembler(&block.config)?;
-            let hashes = (block.base_hash, block.quality_hashes);
-            assembler.push(block.index, &block.config, &block.layers, hashes, block.measured)?;
+            assembler.push(block.index, &block.config, &block.layers, block.hashes, block.measured)?;
             let (done, pictures) = (assembler.span(), assembler.pictures());
             progress(self.told(block.index, done, pictures));
             self.done += 1;

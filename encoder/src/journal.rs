@@ -186,6 +186,7 @@ mod tests {
                 base_hash: media::Hash::of(b"b"),
                 quality_hashes: Vec::new(),
                 chunks: Vec::new(),
+                halves: Vec::new(),
             };
             journal.record(Record { index, block, audio_bytes: 7, measured: Measured::default() }).unwrap();
         }

@@ -26,6 +26,7 @@ mod options;
 mod repeat;
 mod report;
 mod source;
+mod tune;
 mod verify;
 mod work;
 
@@ -40,6 +41,7 @@ pub use merge::merge;
 pub use options::{EncodeOptions, Metrics, Progress, Share};
 pub use repeat::repeat;
 pub use report::{EncodeReport, LayerReport, QualityReport};
+pub use tune::Aims;
 pub use verify::{Fault, FaultKind, VerifyReport, verify};
 
 /// Starts `GStreamer`. The first call on a machine looks at all plugins and

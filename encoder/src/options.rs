@@ -1,6 +1,7 @@
 //! What the encoder is asked for, and what it tells while it works.
 
 use crate::input::Input;
+use crate::tune::Aims;
 use codec::{Preset, Settings};
 use media::{Span, TitleClass, TitleName};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub enum Metrics {
 }
 
 /// What to encode, where to, and how.
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone)]
 pub struct EncodeOptions {
     /// The film.
@@ -31,13 +33,15 @@ pub struct EncodeOptions {
     pub class: TitleClass,
     /// Speed against size of the enhancements. Default: `default`.
     pub preset: Preset,
-    /// The one knob: Base's rate factor, from which all quantizers follow.
+    /// The one knob, from which Base's rate factor and all quantizers follow.
     /// Lower is better. Default: [`Settings::DEFAULT_QUALITY`].
     pub quality: f32,
     /// Base's rate factor instead of the knob's (x264 CRF, 0..=50).
     pub crf: Option<u32>,
     /// Quantizer of each enhancement instead of the knob's (VP9, 0..=63).
     pub quantizers: Option<Vec<u8>>,
+    /// What the tiers shall be, found on a sample of the film, instead of the knob.
+    pub aims: Aims,
     /// Target length of a block, 100 ms to 10 s. Default: 1 s.
     pub block: Span,
     /// Down-scale factor of each layer, Base first. Default: 2, 1, 1.
@@ -49,6 +53,9 @@ pub struct EncodeOptions {
     /// Threads that encode, two to a block; as many as there are cores if none.
     /// The result does not depend on it.
     pub jobs: Option<usize>,
+    /// Whether each enhancement is written in two halves, of which the second
+    /// can be left out where its layer is the topmost one. Default: no.
+    pub halves: bool,
     /// What is compared with the film.
     pub metrics: Metrics,
     /// Whether an existing title may be replaced.
@@ -121,11 +128,13 @@ impl EncodeOptions {
             quality: Settings::DEFAULT_QUALITY,
             crf: None,
             quantizers: None,
+            aims: Aims::default(),
             block: Span::from_secs(1),
             factors: vec![2, 1, 1],
             from: None,
             to: None,
             jobs: None,
+            halves: false,
             metrics: Metrics::default(),
             replace: false,
             repeat_to: None,
@@ -149,6 +158,13 @@ pub enum Progress {
         length: Option<Span>,
         /// How many threads encode.
         jobs: usize,
+    },
+    /// Settings were found for what is aimed at.
+    Tuned {
+        /// Base's rate factor.
+        crf: u32,
+        /// Quantizer of each enhancement, lowest first.
+        quantizers: Vec<u8>,
     },
     /// A block was written; they come in order.
     Block {

@@ -3,12 +3,13 @@
 mod sound;
 
 use crate::assemble::{Assembler, Finished, Shared};
+use crate::block::BlockHashes;
 use crate::error::EncodeError;
 use crate::report::Measured;
 use bytes::Bytes;
 use media::container::{BlockSamples, avc_config, enhancement_key, parse_chunk};
 use media::library::{Library, TitleFolder};
-use media::{Hash, Layer, Span};
+use media::{Layer, Span};
 use sound::SoundRun;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,8 +36,7 @@ pub fn repeat(
 /// A block that waits for frames of sound from the next round.
 struct Waiting {
     layers: Vec<BlockSamples>,
-    base_hash: Hash,
-    quality_hashes: Vec<Hash>,
+    hashes: BlockHashes,
 }
 
 pub(crate) fn run(
@@ -70,8 +70,12 @@ pub(crate) fn run(
                 let earlier = waiting.as_mut().and_then(|waiting| waiting.layers.first_mut());
                 sound.settle(earlier, base);
             }
-            let next =
-                Waiting { layers, base_hash: block.base_hash, quality_hashes: block.quality_hashes.clone() };
+            let hashes = BlockHashes {
+                base: block.base_hash,
+                qualities: block.quality_hashes.clone(),
+                halves: block.halves.iter().map(|half| half.pictures).collect(),
+            };
+            let next = Waiting { layers, hashes };
             if let Some(ready) = waiting.replace(next) {
                 push(&mut assembler, config, ready)?;
             }
@@ -85,8 +89,7 @@ pub(crate) fn run(
 }
 
 fn push(assembler: &mut Assembler, config: &[u8], block: Waiting) -> Result<(), EncodeError> {
-    let hashes = (block.base_hash, block.quality_hashes);
-    assembler.push(assembler.blocks(), config, &block.layers, hashes, Measured::default())
+    assembler.push(assembler.blocks(), config, &block.layers, block.hashes, Measured::default())
 }
 
 /// All layers of a block, whole and undamaged.

@@ -61,29 +61,37 @@ pub struct LayerReport {
 /// How near to the film a quality is, at the displayed size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QualityReport {
-    /// `bronze`, `silver`, `gold`.
+    /// `bronze`, `silver`, `gold`; between them, of a title in halves, such as
+    /// `gold/a`: the even pictures as in gold, the odd ones as in silver.
     pub quality: String,
     /// PSNR of luma in dB: of the mean squared error over the measured pictures.
     pub psnr_y: f64,
+    /// PSNR of luma of the worst of the measured pictures, in dB.
+    pub worst_psnr_y: f64,
     /// SSIM of luma: mean over the measured pictures.
     pub ssim_y: f64,
     /// Rate of all layers of this quality with the sound, in kbit/s.
     pub kbit_s: f64,
 }
 
-/// Sums of squared errors and similarities over pictures, per quality.
+/// Sums of squared errors and similarities over pictures, per quality; of a
+/// title in halves also of the steps between qualities.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// Number of pictures.
     pub(crate) pictures: u64,
     /// Sum of mean squared error and of SSIM, per quality.
     pub(crate) sums: Vec<(f64, f64)>,
+    /// Largest mean squared error of a picture, per quality.
+    #[serde(default)]
+    pub(crate) worst: Vec<f64>,
 }
 
 impl Measured {
     /// Adds one picture's values.
     pub(crate) fn add_picture(&mut self, values: Vec<(f64, f64)>) {
-        self.add(&Self { pictures: 1, sums: values });
+        let worst = values.iter().map(|(mse, _)| *mse).collect();
+        self.add(&Self { pictures: 1, sums: values, worst });
     }
 
     /// Adds what was measured elsewhere.
@@ -91,7 +99,11 @@ impl Measured {
         self.pictures += other.pictures;
         if self.sums.is_empty() {
             self.sums.clone_from(&other.sums);
+            self.worst.clone_from(&other.worst);
             return;
+        }
+        for (worst, other) in self.worst.iter_mut().zip(&other.worst) {
+            *worst = worst.max(*other);
         }
         for (sum, more) in self.sums.iter_mut().zip(&other.sums) {
             sum.0 += more.0;
@@ -99,10 +111,15 @@ impl Measured {
         }
     }
 
-    /// PSNR in dB and SSIM of each quality.
-    pub(crate) fn means(&self) -> Vec<(f64, f64)> {
+    /// PSNR in dB, that of the worst picture, and SSIM of each quality.
+    pub(crate) fn means(&self) -> Vec<[f64; 3]> {
         let count = to_f64(self.pictures);
-        self.sums.iter().map(|(mse, ssim)| (codec::metrics::psnr(mse / count), ssim / count)).collect()
+        let worst = self.worst.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let mean = |((mse, ssim), worst): (&(f64, f64), Option<f64>)| {
+            let mean = codec::metrics::psnr(mse / count);
+            [mean, worst.map_or(mean, codec::metrics::psnr), ssim / count]
+        };
+        self.sums.iter().zip(worst).map(mean).collect()
     }
 }
 

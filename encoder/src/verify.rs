@@ -6,7 +6,7 @@ use bytes::Bytes;
 use codec::{Ladder, LayerDecoder, Picture};
 use media::container::{BlockSamples, ContainerError, avc_config, enhancement_key, parse_chunk};
 use media::library::TitleFolder;
-use media::{Hasher, Layer, Quality};
+use media::{Hash, Hasher, Layer, Quality};
 use serde::Serialize;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -73,6 +73,17 @@ pub enum FaultKind {
     },
     /// The decoded Base pictures differ from their hash.
     BaseHash,
+    /// The first half of the chunk is not the manifest's.
+    Half {
+        /// The layer.
+        layer: Layer,
+    },
+    /// The pictures with the first half of a quality's topmost layer differ from
+    /// their hash.
+    HalfHash {
+        /// The quality.
+        quality: Quality,
+    },
     /// An enhancement was dropped while decoding.
     Dropped {
         /// The quality that was being decoded.
@@ -99,6 +110,12 @@ impl std::fmt::Display for Fault {
                 write!(f, "block {block}: the Base pictures are not those that were encoded")
             }
             FaultKind::Dropped { quality, why } => write!(f, "block {block}, {quality}: {why}"),
+            FaultKind::Half { layer } => {
+                write!(f, "block {block}, {layer}: its first half is not the manifest's")
+            }
+            FaultKind::HalfHash { quality } => {
+                write!(f, "block {block}: the {quality}/a pictures are not those that were encoded")
+            }
             FaultKind::QualityHash { quality } => {
                 write!(f, "block {block}: the {quality} pictures are not those that were encoded")
             }
@@ -213,7 +230,9 @@ impl<'a> Checker<'a> {
 
     /// One decoder for each quality.
     fn decoders(&self) -> Result<Vec<LayerDecoder>, EncodeError> {
-        let one = |_| LayerDecoder::new(&self.ladder, &self.keys);
+        let make =
+            if self.title.manifest().in_halves() { LayerDecoder::with_halves } else { LayerDecoder::new };
+        let one = |_| make(&self.ladder, &self.keys);
         Ok((0..self.usable).map(one).collect::<Result<_, _>>()?)
     }
 
@@ -256,6 +275,12 @@ impl<'a> Checker<'a> {
         if u32::try_from(samples.video.len()) != Ok(info.frames) {
             return Err(wrong(format!("{} pictures instead of {}", samples.video.len(), info.frames)));
         }
+        if let Some(half) = layer.index().checked_sub(1).and_then(|above| info.halves.get(above)) {
+            let first = usize::try_from(half.length).ok().and_then(|length| bytes.bytes().get(..length));
+            if first.map(Hash::of) != Some(half.hash) {
+                return Err(FaultKind::Half { layer });
+            }
+        }
         Ok(samples)
     }
 
@@ -276,14 +301,16 @@ impl<'a> Checker<'a> {
         let qualities = (1..).map(Quality).zip(decoders).zip(&info.quality_hashes).take(layers.len());
         for ((quality, decoder), hash) in qualities {
             let enhancements = layers.get(1..usize::from(quality.layers())).unwrap_or_default();
-            let hashed = recombine(decoder, &pictures, enhancements);
-            found.pictures += u64::from(info.frames);
-            match hashed {
-                Err(why) => found.faults.push(FaultKind::Dropped { quality, why }),
-                Ok(hasher) if hasher.finish() != *hash => {
-                    found.faults.push(FaultKind::QualityHash { quality });
+            let half = enhancements.len().checked_sub(1).and_then(|above| info.halves.get(above));
+            let whole = (*hash, false, FaultKind::QualityHash { quality });
+            let half = half.map(|half| (half.pictures, true, FaultKind::HalfHash { quality }));
+            for (hash, half, fault) in std::iter::once(whole).chain(half) {
+                found.pictures += u64::from(info.frames);
+                match recombine(decoder, &pictures, enhancements, half) {
+                    Err(why) => found.faults.push(FaultKind::Dropped { quality, why }),
+                    Ok(hasher) if hasher.finish() != hash => found.faults.push(fault),
+                    Ok(_) => {}
                 }
-                Ok(_) => {}
             }
         }
     }
@@ -296,20 +323,24 @@ pub(crate) fn ranked(base: &BlockSamples) -> impl Iterator<Item = (usize, &Bytes
     base.video.iter().map(move |sample| (times.partition_point(|time| *time < sample.pts), &sample.data))
 }
 
-/// Decodes a block with these enhancements and hashes its pictures.
+/// Decodes a block with these enhancements, of the topmost one only the first
+/// half if so asked, and hashes its pictures.
 fn recombine(
     decoder: &mut LayerDecoder,
     base: &[Picture],
     enhancements: &[BlockSamples],
+    half: bool,
 ) -> Result<Hasher, String> {
     let mut hasher = Hasher::new();
     decoder.start_block(enhancements.len()).map_err(|error| error.to_string())?;
     for (index, picture) in base.iter().enumerate() {
         let frame = |layer: &BlockSamples| layer.video.get(index).map(|sample| sample.data.clone());
         let frames: Vec<Option<Bytes>> = enhancements.iter().map(frame).collect();
-        let frames: Vec<Option<&[u8]>> = frames.iter().map(|frame| frame.as_deref()).collect();
+        let mut frames: Vec<Option<&[u8]>> = frames.iter().map(|frame| frame.as_deref()).collect();
+        let left_out = usize::from(half && index % 2 == 1);
+        frames.truncate(frames.len().saturating_sub(left_out));
         let decoded = decoder.decode(picture, &frames).map_err(|error| error.to_string())?;
-        if decoded.layers != enhancements.len() + 1 {
+        if decoded.layers + left_out != enhancements.len() + 1 {
             let why =
                 decoded.failure.map_or_else(|| "a picture is missing".to_owned(), |error| error.to_string());
             return Err(format!("picture {index}: {why}"));

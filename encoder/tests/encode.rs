@@ -103,16 +103,21 @@ fn the_number_of_jobs_changes_nothing() {
     let place = Place::new();
     let args = format!("{} {} -c:v libx264 -c:a aac", pictures("192x108", "30", 3.2), tone(3.2));
     let film = place.film("film.mp4", &args);
-    let mut files = Vec::new();
-    for jobs in [1, 2, 5] {
-        let mut options = place.options(&film);
-        options.jobs = Some(jobs);
-        options.replace = true;
-        let (_, title) = encode(&options).unwrap();
-        let read = |name: &str| std::fs::read(title.path().join(name)).unwrap();
-        files.push(["title.json", "base.mp4", "enh1.mp4", "enh2.mp4"].map(read));
+    for halves in [false, true] {
+        let mut files = Vec::new();
+        for jobs in [1, 2, 5] {
+            let mut options = place.options(&film);
+            options.jobs = Some(jobs);
+            options.halves = halves;
+            options.metrics = Metrics::Full;
+            options.replace = true;
+            let (report, title) = encode(&options).unwrap();
+            let measured: Vec<_> = report.qualities.iter().map(|step| (step.psnr_y, step.ssim_y)).collect();
+            let read = |name: &str| std::fs::read(title.path().join(name)).unwrap();
+            files.push((["title.json", "base.mp4", "enh1.mp4", "enh2.mp4"].map(read), measured));
+        }
+        assert!(files[0] == files[1] && files[1] == files[2], "halves: {halves}");
     }
-    assert!(files[0] == files[1] && files[1] == files[2]);
 }
 
 #[test]

@@ -13,6 +13,9 @@
 //!   is given before the first picture of each block, so that samples and
 //!   pictures are the same in number.
 //!
+//! A chunk in *halves* is two such pairs: the even pictures of the block, then
+//! the odd ones. The first pair alone is a chunk too.
+//!
 //! Times outside this module are free of the delay: [`VideoSample::pts`] counts
 //! ticks of the title from its first displayed picture. Sound is counted from
 //! the same moment in samples; what would start before is not stored.
@@ -26,7 +29,7 @@ mod init_read;
 mod parse;
 
 pub use edits::{Edit, EditError, EditedFilm, EditedTrack, read_edits};
-pub use fragment::write_chunk;
+pub use fragment::{write_chunk, write_halves};
 pub use index::random_access_index;
 pub use init::{base_codec, base_init, enhancement_init};
 pub use init_read::{avc_config, enhancement_key};

@@ -16,9 +16,11 @@ mod check;
 #[cfg(test)]
 pub(crate) use check::tests as tests_support;
 
-/// The version of the manifest that this code writes; it reads all from
-/// [`OLDEST_MANIFEST`] on.
-pub const MANIFEST_VERSION: u32 = 2;
+/// The newest version of the manifest, that of titles in halves; all from
+/// [`OLDEST_MANIFEST`] on are read.
+pub const MANIFEST_VERSION: u32 = 3;
+/// The version of a title without halves, so that older programs play it.
+pub const WHOLE_MANIFEST: u32 = 2;
 /// The oldest version that is read: it names no class, and its titles are
 /// archived ones.
 pub const OLDEST_MANIFEST: u32 = 1;
@@ -135,7 +137,8 @@ pub struct LayerInfo {
     /// Every how many pictures a layer can be entered inside a block; none if
     /// only at its start.
     pub sync_every: Option<u32>,
-    /// Whether chunks come in `a` (reference) and `b` (droppable) halves.
+    /// Whether chunks come in `a` (reference) and `b` (droppable) halves: see
+    /// [`Half`]. All enhancements do, or none; Base never does.
     pub halves: bool,
 }
 
@@ -156,6 +159,27 @@ pub struct BlockInfo {
     pub quality_hashes: Vec<Hash>,
     /// The block's chunk in each layer, Base first.
     pub chunks: Vec<ChunkInfo>,
+    /// The `a` half of the chunk of each enhancement, lowest first; none if the
+    /// title's layers do not come in halves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub halves: Vec<Half>,
+}
+
+/// The `a` half of a chunk: its first bytes, which hold the even pictures of the
+/// block. The rest is the `b` half: the odd pictures, to which nothing refers.
+/// A chunk of a single picture has no `b`.
+///
+/// A quality step is all layers below, and of the topmost one the `a` half or
+/// the whole chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Half {
+    /// Length in bytes, at most the chunk's.
+    pub length: u64,
+    /// BLAKE3 of the bytes.
+    pub hash: Hash,
+    /// Hash of what is shown with this half and all layers below, as in
+    /// [`BlockInfo::quality_hashes`]: the odd pictures are those of the lower quality.
+    pub pictures: Hash,
 }
 
 /// Where a chunk lies and what it must be.

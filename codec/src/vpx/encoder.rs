@@ -5,6 +5,7 @@ use super::{borrow, checked, golden, image};
 use crate::error::CodecError;
 use crate::frame_header::{self, Expected};
 use crate::picture::PictureRef;
+use crate::scene::Scene;
 use bytes::Bytes;
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::mem::MaybeUninit;
@@ -14,11 +15,12 @@ use vpx_sys::vp8e_enc_control_id::{
 };
 use vpx_sys::{
     VP8_EFLAG_NO_REF_ARF, VP8_EFLAG_NO_REF_LAST, VP8_EFLAG_NO_UPD_ARF, VP8_EFLAG_NO_UPD_GF,
-    VPX_DL_GOOD_QUALITY, VPX_DL_REALTIME, VPX_EFLAG_FORCE_KF, VPX_ENCODER_ABI_VERSION, vp8_com_control_id,
-    vp8e_enc_control_id, vpx_codec_control_, vpx_codec_ctx_t, vpx_codec_cx_pkt_kind, vpx_codec_destroy,
-    vpx_codec_enc_cfg_t, vpx_codec_enc_config_default, vpx_codec_enc_config_set, vpx_codec_enc_init_ver,
-    vpx_codec_encode, vpx_codec_get_cx_data, vpx_codec_get_preview_frame, vpx_codec_vp9_cx, vpx_enc_pass,
-    vpx_kf_mode, vpx_rational, vpx_rc_mode,
+    VP8_EFLAG_NO_UPD_LAST, VPX_DL_GOOD_QUALITY, VPX_DL_REALTIME, VPX_EFLAG_FORCE_KF, VPX_ENCODER_ABI_VERSION,
+    VPX_ERROR_RESILIENT_DEFAULT, vp8_com_control_id, vp8e_enc_control_id, vpx_codec_control_,
+    vpx_codec_ctx_t, vpx_codec_cx_pkt_kind, vpx_codec_destroy, vpx_codec_enc_cfg_t,
+    vpx_codec_enc_config_default, vpx_codec_enc_config_set, vpx_codec_enc_init_ver, vpx_codec_encode,
+    vpx_codec_get_cx_data, vpx_codec_get_preview_frame, vpx_codec_vp9_cx, vpx_enc_pass, vpx_kf_mode,
+    vpx_rational, vpx_rc_mode,
 };
 
 /// The coarsest quantizer.
@@ -40,12 +42,21 @@ pub(crate) struct Pattern {
     /// Whether every second picture, beginning with the first, also replaces
     /// ALTREF, which the pictures after the first may refer to.
     pub(crate) long_term: bool,
-    /// Added to the quantizer of the first picture of a block.
+    /// Added to the quantizer of the first picture of a scene,
     pub(crate) first: i8,
+    /// and of one that hardly moves.
+    pub(crate) first_still: i8,
     /// Subtracted from the quantizer of the even pictures after the first, and
     /// added to that of the odd ones.
     pub(crate) step: i8,
+    /// Whether the odd pictures of a block can be left out by a decoder:
+    /// nothing refers to them, and nothing is learnt from them.
+    pub(crate) droppable: bool,
 }
+
+/// From so many pictures on the first one of a scene is coded as fine as the
+/// pattern says; with fewer to build on it, less so.
+const LONG_SCENE: u32 = 10;
 
 /// A VP9 encoder that writes one grey key frame and then inter frames
 /// predicted from an injected golden picture and the picture before.
@@ -57,6 +68,8 @@ pub(crate) struct Encoder {
     config: vpx_codec_enc_cfg_t,
     /// Pictures coded so far, the key frame included.
     frames: u32,
+    /// The scene of which no picture that others may refer to is coded yet.
+    scene: Option<Scene>,
 }
 
 // SAFETY: a libvpx context has no tie to the thread that made it; it is only
@@ -72,7 +85,7 @@ impl std::fmt::Debug for Encoder {
 impl Encoder {
     /// An encoder for coded pictures of `size` (both sides multiples of 8).
     pub(crate) fn new(size: (u32, u32), pattern: Pattern, quantizer: u8) -> Result<Self, CodecError> {
-        let config = config(size, quantizer)?;
+        let config = config(size, quantizer, pattern.droppable)?;
         let version = c_int::try_from(VPX_ENCODER_ABI_VERSION).unwrap_or(0);
         let mut context = Box::<vpx_codec_ctx_t>::new_uninit();
         // SAFETY: the call fills the whole context before it does anything
@@ -83,7 +96,7 @@ impl Encoder {
         checked("vpx_codec_enc_init", code, None)?;
         // SAFETY: initialised by the successful call above.
         let context = unsafe { context.assume_init() };
-        let mut encoder = Self { context, size, pattern, quantizer, config, frames: 0 };
+        let mut encoder = Self { context, size, pattern, quantizer, config, frames: 0, scene: None };
         encoder.set(VP8E_SET_CPUUSED, pattern.speed.cpu_used)?;
         encoder.set(VP8E_SET_CQ_LEVEL, quantizer)?;
         encoder.set(VP9E_SET_AQ_MODE, 0)?;
@@ -111,6 +124,7 @@ impl Encoder {
         &mut self,
         source: PictureRef<'_>,
         reference: PictureRef<'_>,
+        scene: Option<Scene>,
     ) -> Result<Bytes, CodecError> {
         self.fits("the reference", reference)?;
         let mut frame = golden(reference)?;
@@ -120,16 +134,18 @@ impl Encoder {
         let code = unsafe { vpx_codec_control_(&raw mut *self.context, control_id(control), &raw mut frame) };
         checked("VP8_SET_REFERENCE", code, Some(&mut self.context))?;
         let number = self.frames.saturating_sub(1);
-        self.requantize(number)?;
-        let flags = self.flags(number);
+        self.scene = scene.or(self.scene);
+        let opened = if self.is_dropped(number) { None } else { self.scene.take() };
+        self.requantize(number, opened)?;
+        let flags = self.flags(number, opened.is_some());
         let data = self.encode(source, flags)?;
         frame_header::check(&data, Expected::Inter, self.size)?;
         Ok(data)
     }
 
     /// References that picture `number` of the block may use and replace. The
-    /// first is predicted from GOLDEN alone.
-    fn flags(&self, number: u32) -> u32 {
+    /// first is predicted from GOLDEN alone; one that opens a scene stays at hand.
+    fn flags(&self, number: u32, opens: bool) -> u32 {
         let mut flags = VP8_EFLAG_NO_UPD_GF;
         if number == 0 {
             flags |= VP8_EFLAG_NO_REF_LAST;
@@ -137,18 +153,32 @@ impl Encoder {
         if number == 0 || !self.pattern.long_term {
             flags |= VP8_EFLAG_NO_REF_ARF;
         }
-        if !self.pattern.long_term || number % 2 == 1 {
+        if !self.pattern.long_term || number % 2 == 1 && !opens {
             flags |= VP8_EFLAG_NO_UPD_ARF;
+        }
+        if self.is_dropped(number) {
+            flags |= VP8_EFLAG_NO_UPD_LAST;
         }
         flags
     }
 
-    fn requantize(&mut self, number: u32) -> Result<(), CodecError> {
-        let Pattern { first, step, .. } = self.pattern;
-        let offset = match number {
-            0 => first,
-            number if number % 2 == 0 => -step,
-            _ => step,
+    /// Whether a decoder may do without this picture.
+    fn is_dropped(&self, number: u32) -> bool {
+        self.pattern.droppable && number % 2 == 1
+    }
+
+    /// `scene` is the one that the picture opens.
+    fn requantize(&mut self, number: u32, scene: Option<Scene>) -> Result<(), CodecError> {
+        let Pattern { first, first_still, step, .. } = self.pattern;
+        let offset = match scene {
+            Some(Scene { length, still }) => {
+                let first = if still { first_still } else { first };
+                let part = i32::try_from(length.min(LONG_SCENE)).unwrap_or(0);
+                let whole = i32::try_from(LONG_SCENE).unwrap_or(1);
+                i8::try_from(i32::from(first) * part / whole).unwrap_or(first)
+            }
+            None if number.is_multiple_of(2) => -step,
+            None => step,
         };
         let quantizer = self.quantizer.saturating_add_signed(offset).min(MAX_QUANTIZER);
         if c_uint::from(quantizer) == self.config.rc_max_quantizer {
@@ -231,7 +261,14 @@ impl Drop for Encoder {
 
 /// One pass, no look-ahead, one thread, constant quantizer: the same frame
 /// comes out whatever the machine and whatever was encoded before.
-fn config((width, height): (u32, u32), quantizer: u8) -> Result<vpx_codec_enc_cfg_t, CodecError> {
+///
+/// Where pictures can be left out, frames are *error resilient*: none takes
+/// probabilities or motion vectors from the frame decoded before it.
+fn config(
+    (width, height): (u32, u32),
+    quantizer: u8,
+    droppable: bool,
+) -> Result<vpx_codec_enc_cfg_t, CodecError> {
     if quantizer > MAX_QUANTIZER {
         return Err(CodecError::Quantizer(quantizer));
     }
@@ -253,5 +290,6 @@ fn config((width, height): (u32, u32), quantizer: u8) -> Result<vpx_codec_enc_cf
     config.rc_min_quantizer = c_uint::from(quantizer);
     config.rc_max_quantizer = c_uint::from(quantizer);
     config.kf_mode = vpx_kf_mode::VPX_KF_DISABLED;
+    config.g_error_resilient = if droppable { VPX_ERROR_RESILIENT_DEFAULT } else { 0 };
     Ok(config)
 }

@@ -9,7 +9,7 @@ use crate::source::{FilmFormat, Source};
 use codec::{Ladder, Settings};
 use gstreamer_video as gst_video;
 use media::library::{Library, LibraryError};
-use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Manifest, Ratio};
+use media::manifest::{Audio, Color, MANIFEST_VERSION, Made, Manifest, Ratio, WHOLE_MANIFEST};
 use media::{Layer, LayerInfo, Span, TitleName};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,6 +34,8 @@ pub(super) struct Plan {
     /// Length of what will be encoded, if the film tells.
     pub(super) length: Option<Span>,
     pub(super) warnings: Vec<String>,
+    /// What was aimed at and will not be reached.
+    pub(super) missed: Vec<String>,
 }
 
 impl Plan {
@@ -50,11 +52,10 @@ impl Plan {
             u32::try_from(delay).map_err(|_| EncodeError::Option("pictures that last for hours".into()))?;
         let manifest = manifest(options, title, source, &ladder, delay, crf, &quantizers);
         let base = BaseFormat { size: ladder.size(0), rate: film.rate, look: film.look.clone(), crf };
-        let ticks = u128::from(options.block.as_nanos()) * u128::from(source.timescale()) / 1_000_000_000;
-        let block_ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
+        let block_ticks = block_ticks(options, source.timescale());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            recipe: Recipe { ladder, base, preset: options.preset, quantizers },
+            recipe: Recipe { ladder, base, preset: options.preset, quantizers, halves: options.halves },
             manifest,
             block_ticks,
             block_pictures: (block_ticks / source.frame_ticks().max(1)).clamp(1, MAX_PICTURES),
@@ -62,6 +63,7 @@ impl Plan {
             metrics: options.metrics,
             length: source.length(),
             warnings: Vec::new(),
+            missed: Vec::new(),
         })
     }
 
@@ -69,6 +71,12 @@ impl Plan {
         let Manifest { width, height, .. } = self.manifest;
         Progress::Opened { width, height, length: self.length, jobs: self.jobs }
     }
+}
+
+/// Target length of a block in ticks.
+pub(crate) fn block_ticks(options: &EncodeOptions, timescale: u32) -> u64 {
+    let ticks = u128::from(options.block.as_nanos()) * u128::from(timescale) / 1_000_000_000;
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 /// The title's name: as asked for, or the film's.
@@ -93,6 +101,7 @@ pub(super) fn check(options: &EncodeOptions) -> Result<(), EncodeError> {
     }
     // Any size will do to see whether the factors are lawful.
     let ladder = Ladder::new(64, 64, &options.factors)?;
+    options.aims.check(ladder.layers())?;
     settings(options, ladder.layers()).map(|_| ())
 }
 
@@ -111,14 +120,12 @@ pub(super) fn refuse_existing(
 
 /// Base's rate factor (x264enc takes whole ones) and the quantizers.
 fn settings(options: &EncodeOptions, layers: usize) -> Result<(u32, Vec<u8>), EncodeError> {
-    let Settings { crf, quantizers } = Settings::for_quality(options.quality, layers);
-    let nearest =
-        (0..=50_u8).min_by(|&a, &b| (f32::from(a) - crf).abs().total_cmp(&(f32::from(b) - crf).abs()));
-    let crf = options.crf.unwrap_or_else(|| nearest.unwrap_or(30).into());
+    let settings = Settings::for_quality(options.quality, layers);
+    let crf = options.crf.unwrap_or_else(|| settings.whole_crf());
     if crf > MAX_CRF {
         return Err(EncodeError::Option(format!("a rate factor of {crf} is beyond {MAX_CRF}")));
     }
-    let quantizers = options.quantizers.clone().unwrap_or(quantizers);
+    let quantizers = options.quantizers.clone().unwrap_or(settings.quantizers);
     if quantizers.len() + 1 != layers {
         let count = quantizers.len();
         return Err(EncodeError::Option(format!("{count} quantizers for {} enhancements", layers - 1)));
@@ -150,12 +157,12 @@ fn manifest(
             init: Vec::new(),
             delay: if number == 0 { delay } else { 0 },
             sync_every: None,
-            halves: false,
+            halves: options.halves && number > 0,
         }
     };
     let block_ms = u32::try_from(options.block.as_millis()).unwrap_or(u32::MAX);
     Manifest {
-        version: MANIFEST_VERSION,
+        version: if options.halves { MANIFEST_VERSION } else { WHOLE_MANIFEST },
         title,
         width: film.size.0,
         height: film.size.1,

@@ -47,12 +47,11 @@ pub(crate) fn report(made: &Made<'_>, warnings: &[String], work: &Work) -> Encod
             share: rate / total.max(1e-9),
         });
     let means = if measured.pictures == 0 { Vec::new() } else { measured.means() };
-    let qualities = (1..).map(Quality).zip(means).map(|(quality, (psnr_y, ssim_y))| QualityReport {
-        quality: quality.to_string(),
-        psnr_y,
-        ssim_y,
-        kbit_s: rates.iter().take(usize::from(quality.layers())).sum(),
-    });
+    let steps = steps(manifest, &rates, kbit_s);
+    let qualities =
+        steps.into_iter().zip(means).map(|((quality, kbit_s), [psnr_y, worst_psnr_y, ssim_y])| {
+            QualityReport { quality, psnr_y, worst_psnr_y, ssim_y, kbit_s }
+        });
     EncodeReport {
         title: manifest.title.to_string(),
         folder: made.folder.display().to_string(),
@@ -73,4 +72,21 @@ pub(crate) fn report(made: &Made<'_>, warnings: &[String], work: &Work) -> Encod
         measured_pictures: measured.pictures,
         warnings: warnings.to_vec(),
     }
+}
+
+/// Name and rate in kbit/s of each quality, lowest first, and of each step
+/// between two of them.
+fn steps(manifest: &Manifest, rates: &[f64], kbit_s: impl Fn(u64) -> f64) -> Vec<(String, f64)> {
+    let mut steps = Vec::new();
+    let mut below = 0.0;
+    for ((number, quality), rate) in (1..).map(Quality).enumerate().zip(rates) {
+        if let Some(enhancement) = number.checked_sub(1).filter(|_| manifest.in_halves()) {
+            let halves = manifest.blocks.iter().filter_map(|block| block.halves.get(enhancement));
+            let half = kbit_s(halves.map(|half| half.length).sum());
+            steps.push((format!("{quality}/a"), below + half));
+        }
+        below += rate;
+        steps.push((quality.to_string(), below));
+    }
+    steps
 }

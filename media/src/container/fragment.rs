@@ -41,6 +41,31 @@ pub fn write_chunk(sequence: u32, delay: u32, block: &BlockSamples) -> Result<Ve
     assemble(sequence, &runs, &payload)
 }
 
+/// The bytes of a chunk in halves, and how many of them are its `a`: one chunk
+/// of the even pictures and, if there are any, one of the odd ones.
+///
+/// # Errors
+/// As [`write_chunk`].
+pub fn write_halves(
+    sequence: u32,
+    delay: u32,
+    block: &BlockSamples,
+) -> Result<(Vec<u8>, usize), ContainerError> {
+    let every_second = |first: usize| block.video.iter().skip(first).step_by(2).cloned().collect::<Vec<_>>();
+    let a = BlockSamples { video: every_second(0), ..block.clone() };
+    let mut bytes = write_chunk(sequence, delay, &a)?;
+    let length = bytes.len();
+    let video = every_second(1);
+    if let Some(first) = video.first() {
+        let b = BlockSamples { start: first.pts, end: block.end, video, audio: Vec::new() };
+        bytes.extend_from_slice(&write_chunk(sequence, delay, &b)?);
+    }
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_CHUNK_BYTES {
+        return Err(ContainerError::Inconsistent("a chunk larger than 64 MiB"));
+    }
+    Ok((bytes, length))
+}
+
 /// Decoding times follow the sorted display times, held back where a picture
 /// would otherwise be displayed before it is decoded even with the delay, so
 /// that composition offsets are never negative.

@@ -10,19 +10,43 @@ use bytes::Bytes;
 use mp4_atom::{Decode, Tfdt, Tfhd, Trun, TrunEntry, TrunSamples};
 
 /// Reads the samples of a chunk; their data are slices of `chunk`. `delay` is
-/// the layer's (`LayerInfo::delay`) and is taken off the display times.
+/// the layer's (`LayerInfo::delay`) and is taken off the display times. Of a
+/// chunk in halves both are read, or its `a` alone if that is all there is.
 ///
 /// # Errors
-/// Anything that is not one `moof` and one `mdat` of the form that
-/// [`write_chunk`](super::write_chunk) gives, with every sample inside `mdat`.
+/// Anything that is not one `moof` and one `mdat`, or two such pairs, of the form
+/// that [`write_chunk`](super::write_chunk) and [`write_halves`](super::write_halves)
+/// give, with every sample inside `mdat`.
 pub fn parse_chunk(chunk: &Bytes, delay: u32) -> Result<BlockSamples, ContainerError> {
+    let (mut block, end) = parse_pair(chunk, delay)?;
+    if end == chunk.len() {
+        return Ok(block);
+    }
+    let rest = chunk.slice(end..);
+    let (odd, end) = parse_pair(&rest, delay)?;
+    if end != rest.len() {
+        return Err(ContainerError::Inconsistent("bytes after the chunk's `mdat`"));
+    }
+    let alone = block.audio.is_empty() && odd.audio.is_empty() && delay == 0;
+    if !alone || odd.end != block.end || odd.start <= block.start {
+        return Err(ContainerError::Inconsistent("two halves that do not fit together"));
+    }
+    if block.video.len() + odd.video.len() > MAX_SAMPLES {
+        return Err(ContainerError::Inconsistent("no samples, or too many"));
+    }
+    block.video.extend(odd.video);
+    block.video.sort_by_key(|sample| sample.pts);
+    give_durations(&mut block)?;
+    Ok(block)
+}
+
+/// Reads one `moof` and `mdat`; with where they end.
+fn parse_pair(chunk: &Bytes, delay: u32) -> Result<(BlockSamples, usize), ContainerError> {
     let mut top = boxes(chunk);
     let moof = next(&mut top, "moof")?;
     let mdat = next(&mut top, "mdat")?;
-    if top.next().is_some() {
-        return Err(ContainerError::Inconsistent("bytes after the chunk's `mdat`"));
-    }
-    let data = mdat.body_start..mdat.body_start + mdat.body.len();
+    let end = mdat.body_start + mdat.body.len();
+    let data = mdat.body_start..end;
     let mut block = BlockSamples::default();
     let (mut pictures, mut sound) = (false, false);
     for found in boxes(moof.body) {
@@ -49,7 +73,7 @@ pub fn parse_chunk(chunk: &Bytes, delay: u32) -> Result<BlockSamples, ContainerE
     if block.video.is_empty() {
         return Err(ContainerError::Inconsistent("a chunk without pictures"));
     }
-    Ok(block)
+    Ok((block, end))
 }
 
 fn next<'a>(

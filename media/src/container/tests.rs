@@ -40,6 +40,38 @@ fn a_block_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn the_first_half_of_a_chunk_is_a_chunk_of_its_even_pictures() {
+    for count in 1..6 {
+        let video = (0..count).map(|n| picture(n, n == 0, 20)).collect::<Vec<_>>();
+        let whole = BlockSamples { start: 30_030, end: 30_030 + count * FRAME, video, audio: Vec::new() };
+        let (bytes, length) = write_halves(1, 0, &whole).unwrap();
+        let bytes = Bytes::from(bytes);
+        assert_eq!(parse_chunk(&bytes, 0).unwrap(), whole);
+        let half = parse_chunk(&bytes.slice(..length), 0).unwrap();
+        let even: Vec<_> = whole.video.iter().step_by(2).map(|sample| (sample.pts, &sample.data)).collect();
+        assert_eq!(half.video.iter().map(|sample| (sample.pts, &sample.data)).collect::<Vec<_>>(), even);
+        assert_eq!((half.start, half.end), (whole.start, whole.end));
+        assert_eq!(length == bytes.len(), count == 1, "a single picture has no second half");
+    }
+}
+
+#[test]
+fn halves_of_different_blocks_and_of_base_do_not_fit_together() {
+    let video = [0, 1, 2].map(|n| picture(n, n == 0, 20)).to_vec();
+    let whole = BlockSamples { start: 30_030, end: 30_030 + 3 * FRAME, video, audio: Vec::new() };
+    let (bytes, length) = write_halves(1, 0, &whole).unwrap();
+    let joined = |a: &[u8], b: &[u8]| parse_chunk(&Bytes::from([a, b].concat()), 0);
+    let wrong = Err(ContainerError::Inconsistent("two halves that do not fit together"));
+    assert_eq!(joined(&bytes[length..], &bytes[..length]), wrong);
+    let longer = BlockSamples { end: whole.end + 1, ..whole.clone() };
+    assert_eq!(joined(&bytes[..length], &write_halves(1, 0, &longer).unwrap().0[length..]), wrong);
+    let twice = write_chunk(1, delay(), &block()).unwrap().repeat(2);
+    assert_eq!(parse_chunk(&twice.into(), delay()), wrong);
+    let more = Err(ContainerError::Inconsistent("bytes after the chunk's `mdat`"));
+    assert_eq!(joined(&bytes, &bytes[length..]), more);
+}
+
+#[test]
 fn composition_offsets_are_never_negative_at_a_variable_rate() {
     // A picture held for three seconds in the middle of a pyramid.
     let times = [0, 95_000, 91_000, 1_000, 92_000];

@@ -1,7 +1,9 @@
 //! What makes a manifest consistent. A peer may send anything; after this,
 //! sizes are bounded, blocks follow each other and every list has its length.
 
-use super::{BlockInfo, LayerInfo, Manifest, ManifestError, Ratio, fits_a_chunk, lawful_layers};
+use super::{
+    BlockInfo, LayerInfo, MANIFEST_VERSION, Manifest, ManifestError, Ratio, fits_a_chunk, lawful_layers,
+};
 
 /// The largest side of a picture in pixels.
 const MAX_SIDE: u32 = 16_384;
@@ -58,7 +60,19 @@ impl Manifest {
             }
             above = layer.factor;
         }
+        let mut layers = self.layers.iter();
+        let base = layers.next().is_some_and(|base| base.halves);
+        let mut enhancements = layers.map(|layer| layer.halves);
+        let halves = enhancements.next().unwrap_or(false);
+        if base || enhancements.any(|other| other != halves) || (halves && self.version < MANIFEST_VERSION) {
+            return inconsistent("halves in some layers only, or before their version");
+        }
         Ok(())
+    }
+
+    /// Whether the enhancements come in `a` and `b` halves.
+    pub fn in_halves(&self) -> bool {
+        self.layers.last().is_some_and(|layer| layer.halves)
     }
 
     fn check_layer(&self, layer: &LayerInfo) -> Result<(), ManifestError> {
@@ -133,6 +147,14 @@ impl Manifest {
             }
             *end = chunk.offset.checked_add(chunk.length).ok_or("a chunk beyond 64 bits")?;
         }
+        let wanted = if self.in_halves() { self.layers.len().saturating_sub(1) } else { 0 };
+        if block.halves.len() != wanted {
+            return Err("not one half for each enhancement");
+        }
+        let mut halves = block.halves.iter().zip(block.chunks.iter().skip(1));
+        if halves.any(|(half, chunk)| half.length == 0 || half.length > chunk.length) {
+            return Err("a half that is not a part of its chunk");
+        }
         Ok(())
     }
 }
@@ -140,7 +162,7 @@ impl Manifest {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 pub(crate) mod tests {
-    use crate::manifest::{Audio, BlockInfo, ChunkInfo, Color, LayerInfo, Made, Manifest, Ratio};
+    use crate::manifest::{Audio, BlockInfo, ChunkInfo, Color, Half, LayerInfo, Made, Manifest, Ratio};
     use crate::{Hash, Layer, Span, TitleClass};
 
     /// Three blocks of a 321x241 film in three layers.
@@ -165,6 +187,7 @@ pub(crate) mod tests {
             base_hash: Hash::of(b"b"),
             quality_hashes: vec![Hash::of(b"q"); 3],
             chunks: vec![chunk(index, 10_010), chunk(index, 20_020), chunk(index, 40_040)],
+            halves: Vec::new(),
         };
         Manifest {
             version: 1,
@@ -216,6 +239,43 @@ pub(crate) mod tests {
         assert_eq!(manifest.block_at(Span::from_secs(99)), 2);
     }
 
+    /// The same with the first half of each enhancement's chunk as its `a`.
+    fn small_in_halves() -> Manifest {
+        let mut manifest = Manifest { version: 3, ..small() };
+        manifest.layers.iter_mut().skip(1).for_each(|layer| layer.halves = true);
+        for block in &mut manifest.blocks {
+            let half = |chunk: &ChunkInfo| Half {
+                length: chunk.length / 2,
+                hash: Hash::of(b"a"),
+                pictures: Hash::of(b"h"),
+            };
+            block.halves = block.chunks.iter().skip(1).map(half).collect();
+        }
+        manifest
+    }
+
+    #[test]
+    fn halves_are_parts_of_their_chunks_and_belong_to_their_version() {
+        let manifest = small_in_halves();
+        assert_eq!(Manifest::parse(&manifest.to_bytes().unwrap()).unwrap(), manifest);
+        assert!(manifest.in_halves() && !small().in_halves());
+        let plain = String::from_utf8(small().to_bytes().unwrap()).unwrap();
+        assert!(!plain.contains("\"halves\":["), "a title without halves is written as before");
+        let faults: [Fault; 5] = [
+            ("halves in some layers only, or before their version", |m| m.version = 2),
+            ("halves in some layers only, or before their version", |m| m.layers[0].halves = true),
+            ("halves in some layers only, or before their version", |m| m.layers[2].halves = false),
+            ("block 1 has not one half for each enhancement", |m| m.blocks[1].halves.truncate(1)),
+            ("block 2 has a half that is not a part of its chunk", |m| m.blocks[2].halves[1].length = 40_041),
+        ];
+        for (message, fault) in faults {
+            let mut manifest = small_in_halves();
+            fault(&mut manifest);
+            let error = manifest.check().unwrap_err().to_string();
+            assert_eq!(error, format!("the manifest contradicts itself: {message}"));
+        }
+    }
+
     type Fault = (&'static str, fn(&mut Manifest));
 
     #[test]
@@ -258,8 +318,8 @@ pub(crate) mod tests {
 
     #[test]
     fn another_version_is_refused_before_anything_else_is_read() {
-        let error = Manifest::parse(br#"{"version": 3, "shape": "unknown"}"#).unwrap_err();
-        assert_eq!(error.to_string(), "the manifest has version 3, this program reads up to 2");
+        let error = Manifest::parse(br#"{"version": 4, "shape": "unknown"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "the manifest has version 4, this program reads up to 3");
         assert!(Manifest::parse(b"no json").is_err());
     }
 }

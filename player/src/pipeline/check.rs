@@ -194,6 +194,7 @@ mod tests {
             base_hash: hasher.finish(),
             quality_hashes: vec![hasher.finish(); 2],
             chunks: Vec::new(),
+            halves: Vec::new(),
         };
         Arc::new(Manifest {
             version: 1,

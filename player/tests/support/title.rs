@@ -258,6 +258,7 @@ impl Title {
                 base_hash: hash(&block.base.pictures),
                 quality_hashes: block.quality_hashes.clone(),
                 chunks: bytes.iter().map(|bytes| chunk_info(index, bytes)).collect(),
+                halves: Vec::new(),
             });
             chunks.push(bytes);
         }

@@ -45,6 +45,7 @@ fn make() -> Manifest {
         base_hash: Hash::of(b"pictures"),
         quality_hashes: vec![Hash::of(b"pictures"); 3],
         chunks: layers().map(|layer| chunk(block, layer)).collect(),
+        halves: Vec::new(),
     };
     Manifest {
         version: media::manifest::MANIFEST_VERSION,

@@ -36,6 +36,7 @@ pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
             base_hash: Hash::of(b"pictures"),
             quality_hashes: vec![Hash::of(b"pictures"); 3],
             chunks: layers.iter().map(&mut append).collect(),
+            halves: Vec::new(),
         });
     }
     for layer in &layers {

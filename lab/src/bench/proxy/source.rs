@@ -85,6 +85,7 @@ fn manifest(title: &TitleName, blocks: u32) -> Manifest {
         base_hash: Hash::of(b""),
         quality_hashes: vec![Hash::of(b""); LAYERS.into()],
         chunks: layers().map(|layer| info(number, layer)).collect(),
+        halves: Vec::new(),
     };
     Manifest {
         version: MANIFEST_VERSION,

@@ -35,6 +35,7 @@ pub(in crate::bench) fn write(
             base_hash: Hash::of(b""),
             quality_hashes: vec![Hash::of(b"")],
             chunks: vec![ChunkInfo { offset, length, hash: Hash::of(&bytes) }],
+            halves: Vec::new(),
         });
     }
     let base = LayerInfo {
