@@ -383,7 +383,8 @@ fn top_draws_on_a_terminal_and_gives_it_back_and_prints_one_picture_anywhere() {
         let shown = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{shown}");
         let screen = shown.split_once("\x1b[?1049h").expect("a screen of its own").1;
-        assert!(screen.contains("4 of 30"), "{screen:?}");
+        // Only what changed is written, so that blanks may be missing.
+        assert!(screen.contains("lamina top") && screen.contains("origin"), "{screen:?}");
         let (_, after) = screen.split_once("\x1b[?1049l").expect("it is given back");
         assert!(after.contains("\x1b[?25h") || screen.contains("\x1b[?25h"), "the cursor is back: {after:?}");
     }

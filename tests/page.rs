@@ -178,7 +178,7 @@ fn the_page_shows_a_network_that_breaks_and_mends() {
     step(&browser, 5);
     assert_eq!(strip(&browser), "3 2 3", "a step when the last one dies, and back\n{}", told(&browser));
     step(&browser, 6);
-    assert_eq!(freezes(&browser), 0);
+    assert_eq!(freezes(&browser), 0, "{}", told(&browser));
 
     a_node_dies_by_a_click_and_comes_back_by_keys(&browser);
     assert_eq!(freezes(&browser), 0, "{}", told(&browser));

@@ -87,11 +87,11 @@ impl View {
     pub(super) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for row in self.rows.values() {
-            if row.silent.is_some() || row.status.is_none() {
+            if row.silent.is_some() {
                 totals.silent += 1;
                 continue;
             }
-            totals.answering += 1;
+            totals.answering += usize::from(row.status.is_some());
             match &row.status {
                 Some(Status::Node(node)) => {
                     totals.vip += node.slots.vip;

@@ -73,16 +73,26 @@ impl Preview {
             return;
         }
         state.last = Some(at);
-        let size = (info.width(), info.height());
-        if state.press.as_ref().is_none_or(|press| press.size != size) {
-            match Press::new(info, self.width, self.pictures.clone()) {
-                Ok(press) => state.press = Some(press),
-                Err(error) => return tracing::warn!(%error, "there are no copies of what is shown"),
-            }
-        }
+        self.ready(&mut state, info);
         if let Some(press) = &state.press {
             press.push(buffer);
         }
+    }
+
+    /// Makes everything for pictures like these, before the first is shown.
+    pub(crate) fn prepare(&self, info: &gst_video::VideoInfo) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ready(&mut state, info);
+    }
+
+    fn ready(&self, state: &mut State, info: &gst_video::VideoInfo) {
+        let size = (info.width(), info.height());
+        if state.press.as_ref().is_some_and(|press| press.size == size) {
+            return;
+        }
+        state.press = Press::new(info, self.width, self.pictures.clone())
+            .inspect_err(|error| tracing::warn!(%error, "there are no copies of what is shown"))
+            .ok();
     }
 }
 

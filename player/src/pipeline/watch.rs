@@ -53,6 +53,9 @@ impl Watch {
     ) -> Result<Self, PipelineError> {
         let caps = display_caps(manifest)?;
         let info = gst_video::VideoInfo::from_caps(&caps).map_err(PipelineError::build)?;
+        if let Some(preview) = &preview {
+            preview.prepare(&info);
+        }
         let rate = manifest.frame_rate;
         let nominal = Span::from_ticks(u64::from(rate.den), rate.num);
         let seen = Seen {
