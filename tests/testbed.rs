@@ -54,7 +54,7 @@ kill = \"serving base\"
 for = \"2 s\"
 
 [expect]
-freezes_of_vips = 0
+frozen = \"10 %\"
 ";
 
 /// One network is enough for one machine.
@@ -123,10 +123,9 @@ fn a_scenario_is_played_and_its_folder_tells_what_happened() {
     }
     let viewers = run["viewers"].as_array().unwrap();
     let (vip, light, late) = (&viewers[0], &viewers[1], &viewers[2]);
-    assert_eq!(
-        (&vip["class"], &vip["light"], &vip["freezes"]["count"]),
-        (&"vip".into(), &false.into(), &0.into())
-    );
+    assert_eq!((&vip["class"], &vip["light"]), (&"vip".into(), &false.into()));
+    // A busy machine may hold a picture back; a dead node may not.
+    assert!(vip["freezes"]["longest_ms"].as_u64().unwrap() < 1_000, "{vip}");
     let moved = viewers.iter().flat_map(|seen| seen["failovers"].as_array().unwrap());
     assert!(
         moved.clone().any(|over| over["node"] == victim && over["layer"] == "base"),
@@ -184,7 +183,7 @@ fn nodes_run_on_other_machines_and_die_there() {
     let run = &report["runs"][0];
     assert_eq!(run["faults"][0]["did"], "killed");
     assert!(!run["faults"][0]["struck"].as_array().unwrap().is_empty(), "{run}");
-    assert_eq!(run["viewers"][0]["freezes"]["count"], 0, "{run}");
+    assert!(run["viewers"][0]["freezes"]["longest_ms"].as_u64().unwrap() < 1_000, "{run}");
 
     // Lines between machines are what they are.
     let cut = scenario.replace("kill = \"serving base\"", "part = [\"base-1\"]");

@@ -176,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_guide_is_right() {
+        let guide = include_str!("../../../docs/operating.md");
+        let example = guide.split("```text\n").find(|block| block.starts_with("here = "));
+        let read = hosts(example.unwrap().split("```").next().unwrap()).unwrap();
+        assert_eq!(
+            (read.machines.len(), read.machines[1].nodes.len(), read.reach[0].as_str()),
+            (2, 2, "ssh")
+        );
+    }
+
+    #[test]
     fn a_file_that_makes_no_sense_is_refused() {
         assert!(matches!(hosts("here = \"192.0.2.1\"\nhost = []"), Err(HostsError::Senseless { .. })));
         assert!(matches!(hosts(&format!("{TWO}folder = \"/\"")), Err(HostsError::Senseless { .. })));

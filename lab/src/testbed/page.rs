@@ -1,6 +1,6 @@
 //! The report as one page that needs nothing else: plots and tables.
 
-use super::report::{Report, RunReport, Seen, millis};
+use super::report::{Bytes, Report, RunReport, Seen, millis};
 use crate::figure::chart::{Curve, Words, curves};
 use sim::eval::statistics::float;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub(super) fn page(report: &Report) -> String {
     let _ = write!(html, "<pre>{}</pre>", escape(&report.summary.to_string()));
     for (words, all) in [
         (
-            Words { title: "How long pictures stood", across: "longer than so many ms", up: "% of freezes" },
+            Words { title: "How long pictures stood", across: "ms at most", up: "% of freezes" },
             freeze_curve(report),
         ),
         (
@@ -90,7 +90,10 @@ fn seen(report: &Report) -> impl Iterator<Item = &Seen> {
 fn distribution(name: &str, mut values: Vec<f64>) -> Vec<Curve> {
     values.sort_by(f64::total_cmp);
     let all = float(values.len().max(1));
-    let points = (1_usize..).zip(&values).map(|(n, value)| (*value, 100.0 * float(n) / all, 0.0));
+    // Steps: up at each value, level between two.
+    let share = |n: usize| 100.0 * float(n) / all;
+    let steps = (1_usize..).zip(&values);
+    let points = steps.flat_map(|(n, value)| [(*value, share(n - 1), 0.0), (*value, share(n), 0.0)]);
     let begin = (!values.is_empty()).then_some((0.0, 0.0, 0.0));
     vec![Curve { name: name.to_owned(), points: begin.into_iter().chain(points).collect() }]
 }
@@ -135,9 +138,33 @@ fn buffer_curves(report: &Report) -> Vec<Curve> {
     vec![over_time("mean", report, buffer), Curve { name: "lowest".into(), points: lowest }]
 }
 
+/// One bar: what viewers got, by where it lay.
+fn bar(html: &mut String, report: &Report) {
+    let sum = |of: fn(&Bytes) -> u64| report.runs.iter().map(|run| millis(of(&run.bytes))).sum::<f64>();
+    let parts = [
+        ("origin", sum(|bytes| bytes.origin), "#d64545"),
+        ("nodes", sum(|bytes| bytes.nodes), "#2a7de1"),
+        ("proxies, fetched for it", sum(|bytes| bytes.proxies.saturating_sub(bytes.cache)), "#c58b00"),
+        ("proxies, from the cache", sum(|bytes| bytes.cache), "#1c8a5a"),
+    ];
+    let all = parts.iter().map(|part| part.1).sum::<f64>().max(1.0);
+    html.push_str("<div style=\"display:flex;height:2em\">");
+    for (_, bytes, colour) in parts {
+        let _ = write!(html, "<div style=\"width:{:.2}%;background:{colour}\"></div>", 100.0 * bytes / all);
+    }
+    html.push_str("</div><p>");
+    for (name, bytes, colour) in parts {
+        let share = 100.0 * bytes / all;
+        let _ = write!(html, "<span style=\"color:{colour}\">\u{25a0}</span> {name} {share:.1} % &nbsp; ");
+    }
+    html.push_str("</p>");
+}
+
 fn bytes(html: &mut String, report: &Report) {
+    html.push_str("<h2>Who sent it</h2>");
+    bar(html, report);
     html.push_str(
-        "<h2>Who sent it</h2><table><tr><th>seed<th>origin<th>nodes<th>proxies<th>of that from a cache\
+        "<table><tr><th>seed<th>origin<th>nodes<th>proxies<th>of that from a cache\
          <th>nodes to proxies<th>between proxies</tr>",
     );
     let mega = |bytes: u64| format!("{:.2} MB", millis(bytes) / 1e6);

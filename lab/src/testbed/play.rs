@@ -7,12 +7,15 @@ use super::deeds::{Hand, plan};
 use super::report::{Bytes, FaultSeen, Report, RunReport, Seen, share_frozen};
 use super::{Options, Progress, Read, TestbedError, Title};
 use crate::links::Counts;
+use crate::stage::StageError;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 /// A relay later than this measures itself.
 const LATE_MS: f64 = 25.0;
+/// How often a network is raised that does not come to stand in time.
+const TRIES: u32 = 3;
 /// How often those who wait are told how far it is.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -30,15 +33,29 @@ pub async fn run(
     let mut runs = Vec::new();
     for run in 1..=options.repeats.max(1) {
         let seed = options.seed.wrapping_add(u64::from(run) - 1);
-        let folder = tempfile::Builder::new()
-            .prefix("lamina-testbed-")
-            .tempdir()
-            .map_err(|error| TestbedError::file(std::env::temp_dir(), error))?;
-        let told = once(options, read, title, (run, seed), folder.path(), say).await?;
+        let mut tries = 1;
+        let told = loop {
+            let folder = tempfile::Builder::new()
+                .prefix("lamina-testbed-")
+                .tempdir()
+                .map_err(|error| TestbedError::file(std::env::temp_dir(), error))?;
+            match once(options, read, title, (run, seed), folder.path(), say).await {
+                // A busy machine may not get all of them to run in time.
+                Err(TestbedError::Stage(error)) if tries < TRIES && is_slowness(&error) => {
+                    say(Progress::Said(format!("{error}; once more")));
+                    tries += 1;
+                }
+                told => break told?,
+            }
+        };
         say(Progress::Said(told.to_string()));
         runs.push(told);
     }
     Ok(Report::of(read, title, options, runs))
+}
+
+fn is_slowness(error: &StageError) -> bool {
+    matches!(error, StageError::NotSpread(_) | StageError::NotReady { .. } | StageError::Ask { .. })
 }
 
 async fn once(

@@ -260,6 +260,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_readme_is_right() {
+        let readme = include_str!("../../../README.md");
+        let example = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let scenario = parse("readme", example, Path::new(".")).unwrap().scenario;
+        assert_eq!((scenario.film.is.as_str(), scenario.faults.len()), ("film.mp4", 1));
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         assert!(parse("x", RIGHT, Path::new(".")).is_ok());
         assert_eq!(
