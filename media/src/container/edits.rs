@@ -293,8 +293,8 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn boxed(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
-        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], kind, body].concat()
+    fn boxed(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
+        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], &kind, body].concat()
     }
 
     fn numbers(numbers: &[u32]) -> Vec<u8> {
@@ -312,12 +312,12 @@ mod tests {
         for offset in offsets {
             ctts.extend(numbers(&[1, offset.cast_unsigned()]));
         }
-        let stbl = boxed(b"minf", &boxed(b"stbl", &boxed(b"ctts", &ctts)));
-        let mdia = boxed(b"mdia", &[boxed(b"mdhd", &numbers(&[0, 0, 0, 12_800, 0])), stbl].concat());
-        let edts = boxed(b"edts", &boxed(b"elst", &elst));
-        let trak = boxed(b"trak", &[boxed(b"tkhd", &numbers(&[0, 0, 0, 7, 0, 0])), edts, mdia].concat());
-        let moov = boxed(b"moov", &[boxed(b"mvhd", &numbers(&[0, 0, 0, 1_000, 0])), trak].concat());
-        [boxed(b"ftyp", b"isom"), moov].concat()
+        let stbl = boxed(*b"minf", &boxed(*b"stbl", &boxed(*b"ctts", &ctts)));
+        let mdia = boxed(*b"mdia", &[boxed(*b"mdhd", &numbers(&[0, 0, 0, 12_800, 0])), stbl].concat());
+        let edts = boxed(*b"edts", &boxed(*b"elst", &elst));
+        let trak = boxed(*b"trak", &[boxed(*b"tkhd", &numbers(&[0, 0, 0, 7, 0, 0])), edts, mdia].concat());
+        let moov = boxed(*b"moov", &[boxed(*b"mvhd", &numbers(&[0, 0, 0, 1_000, 0])), trak].concat());
+        [boxed(*b"ftyp", b"isom"), moov].concat()
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<EditedTrack>, EditError> {
