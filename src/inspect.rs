@@ -79,8 +79,9 @@ fn describe(facts: &Inspection) {
     for layer in &facts.layers {
         let size = format!("{}x{}", layer.width, layer.height);
         let kept = if layer.kept { "" } else { "  (not kept here)" };
+        let half = layer.half_kbit_s.map_or_else(String::new, |half| format!("  {half:.0} in halves a"));
         outln!(
-            "  {:<8} {:<12} {:<11} {:>8.0}  {:>12.0}{kept}",
+            "  {:<8} {:<12} {:<11} {:>8.0}  {:>12.0}{half}{kept}",
             layer.layer,
             layer.codec,
             size,

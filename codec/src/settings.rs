@@ -40,6 +40,8 @@ impl Preset {
             (Self::Best, true) => (good(1), true, [-8, -14], 1),
         };
         let step = if halves { step + 2 } else { step };
+        // In halves LAST is the even picture before, and ALTREF takes the odd ones.
+        let long_term = long_term && !halves;
         Pattern { speed, long_term, first, first_still, step, droppable: halves }
     }
 

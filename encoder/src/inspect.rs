@@ -71,6 +71,8 @@ pub struct LayerInspection {
     pub bytes: u64,
     /// Mean rate in kbit/s.
     pub kbit_s: f64,
+    /// Mean rate of its first halves in kbit/s, if it comes in halves.
+    pub half_kbit_s: Option<f64>,
     /// Rate of its largest block in kbit/s.
     pub peak_kbit_s: f64,
 }
@@ -85,7 +87,11 @@ pub fn inspect(title: &TitleFolder) -> Inspection {
         let chunks = || manifest.blocks.iter().filter_map(move |block| block.chunks.get(layer.index()));
         let bytes = chunks().map(|chunk| chunk.length).sum();
         let peak = chunks().zip(lengths()).map(|(chunk, seconds)| kbit_s(chunk.length, seconds));
+        let halves =
+            manifest.blocks.iter().filter_map(|block| block.halves.get(layer.index().checked_sub(1)?));
+        let half_bytes: u64 = halves.map(|half| half.length).sum();
         LayerInspection {
+            half_kbit_s: info.halves.then(|| kbit_s(half_bytes, seconds)),
             layer: layer.to_string(),
             codec: info.codec.clone(),
             width: info.width,

@@ -112,9 +112,9 @@ pub(crate) fn aimed(
     }
     if options.aims.split && tiers.get(1).copied().flatten().is_none() {
         let mut trial = found.clone();
-        let at = nearest((0, 63), -0.5, |quantizer| {
+        let at = nearest((0, 63), 0.5, |quantizer| {
             set(&mut trial, 1, quantizer);
-            Ok(-place(&sample.tiers(trial.crf, &trial.quantizers, cancel)?))
+            Ok(place(&sample.tiers(trial.crf, &trial.quantizers, cancel)?))
         })?;
         set(&mut found, 1, at);
         if let Some(aim) = tiers.last().copied().flatten() {

@@ -153,11 +153,13 @@ impl Encoder {
         if number == 0 || !self.pattern.long_term {
             flags |= VP8_EFLAG_NO_REF_ARF;
         }
+        if self.is_dropped(number) {
+            // Into ALTREF, to which nothing refers then: of a picture that
+            // replaces nothing libvpx would show us the unfiltered one.
+            return flags | VP8_EFLAG_NO_UPD_LAST;
+        }
         if !self.pattern.long_term || number % 2 == 1 && !opens {
             flags |= VP8_EFLAG_NO_UPD_ARF;
-        }
-        if self.is_dropped(number) {
-            flags |= VP8_EFLAG_NO_UPD_LAST;
         }
         flags
     }

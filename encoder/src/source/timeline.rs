@@ -55,11 +55,13 @@ impl Timeline {
         let since = u64::try_from(nanos.saturating_sub(self.origin)).unwrap_or(0);
         let mut ticks = self.snap(since);
         if let Some(last) = self.last
-            && ticks <= last
+            && ticks < last + (self.frame / 2).max(1)
         {
             // Where pictures are denser than the even grid it does not hold.
-            let next = last + self.ticks(SNAP_NANOS).clamp(1, self.frame);
-            ticks = if self.ticks(since) > last { self.ticks(since) } else { next };
+            ticks = self.ticks(since);
+            if ticks <= last {
+                ticks = last + self.ticks(SNAP_NANOS).clamp(1, self.frame);
+            }
         }
         self.last = Some(ticks);
         let duration = duration.map_or(self.frame, |nanos| self.ticks(nanos)).max(1);
