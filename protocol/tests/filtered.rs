@@ -65,7 +65,7 @@ fn a_narrow_line_gets_base_in_time_and_a_line_that_widens_gets_all_after_the_hol
         .changes
         .iter()
         .filter(|(at, ..)| *at >= widened)
-        .map(|(at, to, _)| ((*at - widened).as_millis(), *to))
+        .map(|(at, to, _)| ((*at - widened).as_millis(), to.quality))
         .collect();
     println!("{up:?}");
     let [(_, first), (last, second)] = up[..] else { panic!("{up:?}") };
@@ -73,4 +73,31 @@ fn a_narrow_line_gets_base_in_time_and_a_line_that_widens_gets_all_after_the_hol
     assert!(last < 75_000, "{last} ms");
     assert_eq!(world.frozen, Span::ZERO);
     assert_eq!(TITLE.len(), 3);
+}
+
+#[test]
+fn between_silver_and_gold_a_viewer_sees_gold_by_half_and_no_flicker_of_steps() {
+    // What a first half of gold needs, and what a first half of silver needs.
+    for (top, half, next) in [(1, 1_376_000, 1_696_000), (0, 696_000, 896_000)] {
+        for rate in [half * 90 / 100, half * 98 / 100, half * 103 / 100, half * 112 / 100, next] {
+            let mut world = World::in_halves(BitRate(rate));
+            world.run(Span::from_secs(240));
+            let changes: Vec<Time> = world.changes.iter().map(|(at, ..)| *at).collect();
+            let facts = format!(
+                "{rate}: {:?}, seconds {:?}, of them by half {:?}",
+                world
+                    .changes
+                    .iter()
+                    .map(|(at, to, _)| (at.as_nanos() / 1_000_000_000, to.to_string()))
+                    .collect::<Vec<_>>(),
+                world.seconds,
+                world.halved
+            );
+            println!("{facts}");
+            assert!(most_in_a_minute(&changes) <= 2, "{facts}");
+            assert_eq!(world.frozen, Span::ZERO, "{facts}");
+            assert!(rate != half * 112 / 100 || world.halved[top] >= 200, "{facts}");
+            assert!(rate > half * 98 / 100 || world.halved[top] <= 5, "{facts}");
+        }
+    }
 }

@@ -90,7 +90,9 @@ impl<'a> Viewer<'a> {
         let key_only = (layers == 0)
             .then(|| self.title.manifest.at(info.duration).saturating_mul(self.step.unsigned_abs()));
         let chunks = self.title.chunks[self.next as usize][..usize::from(quality.layers())].to_vec();
-        self.pipeline.feed(BlockFeed { serial: self.serial, block, quality, chunks, key_only }).unwrap();
+        self.pipeline
+            .feed(BlockFeed { serial: self.serial, block, quality, half: false, chunks, key_only })
+            .unwrap();
         self.next += self.step;
     }
 

@@ -126,7 +126,7 @@ impl Viewer {
 
     /// Starts to ask for a chunk.
     pub(crate) async fn begin(&self, block: u32, layer: Layer) -> PayloadReader {
-        let request = StreamRequest::Chunk(ChunkRequest { id: id(block, layer), deadline_ms: 1000 });
+        let request = StreamRequest::Chunk(ChunkRequest::whole(id(block, layer), 1000));
         self.connection.open(&request, Expect::AtMost(1 << 20)).await.unwrap()
     }
 }

@@ -92,7 +92,7 @@ async fn the_order_to_stop_lets_a_slow_viewer_finish_and_refuses_the_rest() {
     late.open("film").await.unwrap();
     let id = manifest.chunk_id(0, Layer::ENH2);
     let info = *manifest.chunk(0, Layer::ENH2).unwrap();
-    let request = StreamRequest::Chunk(protocol::ChunkRequest { id, deadline_ms: 1000 });
+    let request = StreamRequest::Chunk(protocol::ChunkRequest::whole(id, 1000));
     let expect = Expect::Exactly { length: info.length, hash: info.hash };
     let mut reader = slow.connection.open(&request, expect).await.unwrap();
     let stopping = tokio::spawn(node.drain());
@@ -134,7 +134,7 @@ async fn viewers_that_vanish_in_the_middle_leave_room_for_a_hundred_more() {
             tokio::task::yield_now().await;
         }
         let id = media::ChunkId { title: "film".parse().unwrap(), block: 0, layer: Layer::ENH2 };
-        let request = StreamRequest::Chunk(protocol::ChunkRequest { id, deadline_ms: 1000 });
+        let request = StreamRequest::Chunk(protocol::ChunkRequest::whole(id, 1000));
         let mut reader = viewer.connection.open(&request, Expect::AtMost(1 << 20)).await.unwrap();
         if number == 100 {
             assert!(reader.next_piece().await.unwrap().is_some());
