@@ -22,6 +22,10 @@ const MARGIN: Span = Span::from_millis(350);
 const LEAST_SEEN: Span = Span::from_millis(700);
 /// Hundredths of what a quality needs at which a line carries it for certain.
 const SURE: u64 = 105;
+/// Busy time after which the start of a connection does not count any more.
+const STEADY: Span = Span::from_secs(2);
+/// Hundredths of what a step needs below which it comes late sooner or later.
+const TIGHT: u64 = 103;
 /// A client with less than this in its buffer is in need.
 const LOW: Span = Span::from_millis(1_500);
 /// Hundredths of what is given at which a line counts as busy all the time.
@@ -178,6 +182,7 @@ impl Filter {
         if layer == Layer::BASE {
             return Ruling::Given(Part::Whole);
         }
+        self.step_aside(now, block, shape);
         let next = self.next_step(block, shape);
         self.postpone_hopeless_trial(now, block, next, shape);
         self.stepper.try_step(now, next);
@@ -187,6 +192,16 @@ impl Filter {
             return self.half_at_least(chunk, within, shape);
         }
         if given < wanted { Ruling::RestOnTrial } else { Ruling::Given(given) }
+    }
+
+    /// A step that a line carries only just is late sooner or later, and then a block
+    /// goes without its layer: in halves there is a step in between that is taken first.
+    fn step_aside(&mut self, now: Time, block: u32, shape: &Shape) {
+        let steady = shape.is_in_halves() && self.meter.busy_time() >= STEADY;
+        let Some(rate) = self.meter.rate().filter(|_| steady) else { return };
+        let carries = |step: &Step| rate >= percent(shape.rate_of_step(block, *step), TIGHT);
+        let lower = self.stepper.target_step().downwards(true).find(carries);
+        self.stepper.drop_to_step(now, lower.unwrap_or(Step::whole(Quality::BRONZE)));
     }
 
     /// What still comes in time of a chunk that does not: its first half, if that is

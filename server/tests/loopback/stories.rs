@@ -114,6 +114,30 @@ async fn the_order_to_stop_lets_a_slow_viewer_finish_and_refuses_the_rest() {
 }
 
 #[tokio::test]
+async fn the_first_half_of_a_chunk_is_a_part_of_the_same_bytes_with_a_hash_of_its_own() {
+    let rig = Rig::new();
+    let node = rig.serve(rig.config()).await;
+    let mut viewer = rig.viewer(&node).await;
+    let manifest = viewer.manifest("film").await;
+    let first = |layer| protocol::ChunkRequest {
+        part: protocol::Part::First,
+        ..protocol::ChunkRequest::whole(manifest.chunk_id(1, layer), 1000)
+    };
+    let half = *manifest.half(1, Layer::ENH2).unwrap();
+    let expect = Expect::Exactly { length: half.length, hash: half.hash };
+    // From the disk, and then from memory.
+    for _ in 0..2 {
+        let request = StreamRequest::Chunk(first(Layer::ENH2));
+        let got = viewer.connection.request(&request, expect, PATIENCE).await.unwrap();
+        assert_eq!(got.bytes[..], chunk_bytes("film", 1, Layer::ENH2)[..12_345]);
+        viewer.chunk(&manifest, 1, Layer::ENH2).await.unwrap();
+    }
+    let base = StreamRequest::Chunk(first(Layer::BASE));
+    let refused = viewer.connection.request(&base, Expect::AtMost(1 << 20), PATIENCE).await;
+    assert_eq!(refused, Err(RequestError::Refused(Refusal::NoSuchChunk)), "Base has no halves");
+}
+
+#[tokio::test]
 async fn a_node_that_ends_at_once_is_gone_for_its_viewers() {
     let rig = Rig::new();
     let node = rig.serve(rig.config()).await;
