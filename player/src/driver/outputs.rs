@@ -149,7 +149,12 @@ impl Driver {
         let at_ms = self.at_ms();
         let table = &self.network.table;
         match *event {
-            Event::Transition { block, cause, .. } => self.recorder.will_change(block, cause.to_string()),
+            Event::Transition { block, from, to, cause, .. } => {
+                // A half more or less is no other quality on screen.
+                if from.quality != to.quality {
+                    self.recorder.will_change(block, cause.to_string());
+                }
+            }
             Event::Silent { source, .. } => {
                 self.tell(PlayerEvent::SourceSilent { at_ms, node: table.name(source) });
             }

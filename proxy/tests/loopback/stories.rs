@@ -65,7 +65,8 @@ async fn the_first_half_of_a_chunk_is_given_from_the_one_copy_as_it_comes_and_la
     node.go.send(true).unwrap();
     viewer.chunk(0, Layer::ENH1).await.unwrap();
     viewer.half(0, Layer::ENH1).await.unwrap();
-    assert_eq!(node.times_asked(), 1, "one fetch, of the whole chunk");
+    let asked = node.asked.lock().unwrap().get(&id(0, Layer::ENH1)).copied();
+    assert_eq!(asked, Some(1), "one fetch, of the whole chunk");
     let base = viewer.half(0, Layer::BASE).await;
     assert_eq!(base, Err(RequestError::Refused(Refusal::NoSuchChunk)), "Base has no halves");
 }
