@@ -1,5 +1,6 @@
 //! What is held of the blocks that were not fed yet.
 
+use crate::message::Part;
 use crate::player::io::SourceId;
 use crate::quality::Step;
 use media::{Layer, Quality, Time};
@@ -9,8 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) held: Option<Time>,
-    /// Only the first half of it is held: the proxy leaves out the second one.
-    pub(crate) half: bool,
+    /// How much of it is held: a proxy may leave out the second half.
+    pub(crate) part: Option<Part>,
     /// A proxy leaves it out of this block.
     pub(crate) filtered: bool,
     /// Whether a request for it is open.
@@ -61,7 +62,7 @@ impl Buffer {
     /// How many layers of a block are held without a gap from Base upwards.
     pub(crate) fn quality_of(&self, block: u32) -> Quality {
         let slots = self.blocks.get(&block).map_or(&[][..], Vec::as_slice);
-        let whole = slots.iter().take_while(|slot| slot.held.is_some() && !slot.half).count();
+        let whole = slots.iter().take_while(|slot| slot.part == Some(Part::Whole)).count();
         // Above a half of a layer nothing is of use.
         let half = slots.get(whole).is_some_and(|slot| slot.held.is_some());
         Quality(u8::try_from(whole.saturating_add(half.into())).unwrap_or(u8::MAX))
@@ -70,7 +71,11 @@ impl Buffer {
     /// The step that is shown of a block with so many of the layers that are held.
     pub(crate) fn step_of(&self, block: u32, quality: Quality) -> Step {
         let slot = quality.top().and_then(|top| self.slot(block, top));
-        if slot.is_some_and(|slot| slot.half) { Step::half(quality) } else { Step::whole(quality) }
+        if slot.is_some_and(|slot| slot.part == Some(Part::First)) {
+            Step::half(quality)
+        } else {
+            Step::whole(quality)
+        }
     }
 
     /// How many layers of a block have come, or will not.

@@ -209,7 +209,7 @@ impl Player {
         }
         if let Some(slot) = self.buffer.existing_mut(block, layer) {
             slot.held = Some(now);
-            slot.half = part == Part::First && layer > Layer::BASE;
+            slot.part = Some(if layer == Layer::BASE { Part::Whole } else { part });
             slot.open = false;
         }
         self.sources.serves(source);

@@ -9,9 +9,10 @@
 //! topmost layer may be given by its first half only, or wholly with its second half
 //! on trial.
 
+use super::io::Output;
 use super::titles::Shape;
 use crate::guests::StreamId;
-use crate::message::Part;
+use crate::message::{Part, Refusal};
 use crate::quality::{RateMeter, Step, StepConfig, Stepper};
 use media::{BitRate, ByteCount, ChunkId, Layer, Quality, Span, Time};
 use std::collections::BTreeMap;
@@ -51,6 +52,18 @@ impl Ruling {
             Self::Given(part) | Self::OnTrial(part) => Some(part),
             Self::RestOnTrial => Some(Part::Whole),
             Self::LeftOut => None,
+        }
+    }
+
+    /// What the driver does about it, unless it is left out.
+    pub(super) fn output(self, stream: StreamId) -> Output {
+        match self {
+            Self::OnTrial(Part::First) => Output::TryHalf { stream },
+            Self::OnTrial(Part::Whole) => Output::Try { stream },
+            Self::RestOnTrial => Output::TryRest { stream },
+            Self::Given(Part::First) => Output::ServeHalf { stream },
+            Self::Given(Part::Whole) => Output::Serve { stream },
+            Self::LeftOut => Output::Refuse { stream, why: Refusal::Filtered },
         }
     }
 

@@ -258,10 +258,7 @@ impl Proxy {
             return self.give_peer(link, stream, (chunk.part, length), held);
         }
         let shape = self.titles.shape(&chunk.id.title).ok_or(Refusal::NoSession)?;
-        shape.check(&chunk.id)?;
-        if chunk.part == Part::First && shape.half_of(&chunk.id).is_none() {
-            return Err(Refusal::NoSuchChunk);
-        }
+        shape.check(chunk)?;
         self.guests.ask(link, stream, request)?;
         let asker = self.users.iter_mut().find(|(_, user)| of(user));
         let within = due_in(chunk);
@@ -296,13 +293,7 @@ impl Proxy {
         if let Some(user) = asker.and_then(|id| self.users.get_mut(&id)) {
             user.filter.given(now, stream, &chunk.id, (length, within), (held, ruling));
         }
-        self.outputs.push_back(match ruling {
-            Ruling::OnTrial(Part::First) => Output::TryHalf { stream },
-            Ruling::OnTrial(Part::Whole) => Output::Try { stream },
-            Ruling::RestOnTrial => Output::TryRest { stream },
-            Ruling::Given(Part::First) => Output::ServeHalf { stream },
-            Ruling::Given(Part::Whole) | Ruling::LeftOut => Output::Serve { stream },
-        });
+        self.outputs.push_back(ruling.output(stream));
         Ok(())
     }
 

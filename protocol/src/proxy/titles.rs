@@ -2,7 +2,7 @@
 
 use super::config::Upstream;
 use crate::guests::LinkId;
-use crate::message::{Open, Opened, Part, Refusal};
+use crate::message::{ChunkRequest, Open, Opened, Part, Refusal};
 use crate::quality::Step;
 use media::{BitRate, ByteCount, ChunkId, Hash, Layer, Manifest, Quality, Span, Time, TitleName};
 use std::collections::BTreeMap;
@@ -108,9 +108,15 @@ impl Shape {
         pace.half(chunk.layer).map(|bytes| bytes.0)
     }
 
-    pub(super) fn check(&self, chunk: &ChunkId) -> Result<(), Refusal> {
-        let there = chunk.block < self.blocks && self.top_quality().includes(chunk.layer);
-        if there { Ok(()) } else { Err(Refusal::NoSuchChunk) }
+    /// Whether the title has what is asked for.
+    pub(super) fn check(&self, chunk: &ChunkRequest) -> Result<(), Refusal> {
+        let ChunkRequest { id, part, .. } = chunk;
+        let there = id.block < self.blocks && self.top_quality().includes(id.layer);
+        if there && (*part == Part::Whole || self.half_of(id).is_some()) {
+            Ok(())
+        } else {
+            Err(Refusal::NoSuchChunk)
+        }
     }
 }
 
