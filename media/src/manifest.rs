@@ -265,6 +265,11 @@ impl Manifest {
         self.block(block)?.chunks.get(layer.index())
     }
 
+    /// What the first half of that chunk must be; none if it does not come in halves.
+    pub fn half(&self, block: u32, layer: Layer) -> Option<&Half> {
+        self.block(block)?.halves.get(layer.index().checked_sub(1)?)
+    }
+
     /// The name of the chunk of this block and layer.
     pub fn chunk_id(&self, block: u32, layer: Layer) -> ChunkId {
         ChunkId { title: self.title.clone(), block, layer }

@@ -1,7 +1,7 @@
 //! One chunk, fetched by a task of its own.
 
 use crate::link::{News, Stopper};
-use media::{ChunkId, ChunkInfo};
+use media::{ChunkId, ChunkInfo, Half};
 use protocol::player::{FetchFailure, RequestId, SourceId};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -14,15 +14,17 @@ pub(crate) struct Errand {
     pub(crate) source: SourceId,
     pub(crate) id: ChunkId,
     pub(crate) info: ChunkInfo,
+    /// Its first half, if it comes in halves.
+    pub(crate) half: Option<Half>,
     pub(crate) within: Duration,
 }
 
 /// Fetches a chunk and checks it; dropping the result tells the source to stop.
 pub(crate) fn fetch(connection: Connection, errand: Errand, news: mpsc::Sender<News>) -> Stopper {
     let task = tokio::spawn(async move {
-        let Errand { request, source, id, info, within } = errand;
-        let result = connection.request_chunk(&id, &info, within).await;
-        let result = result.map(media::Chunk::into_bytes).map_err(|error| {
+        let Errand { request, source, id, info, half, within } = errand;
+        let result = connection.request_part(&id, (&info, half.as_ref()), within).await;
+        let result = result.map(|(chunk, part)| (chunk.into_bytes(), part)).map_err(|error| {
             tracing::debug!(chunk = %id, source = source.0, %error, "a chunk did not come");
             failure(&error)
         });

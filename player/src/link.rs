@@ -4,7 +4,7 @@ use crate::opening::Granted;
 use bytes::Bytes;
 use media::Layer;
 use protocol::player::{FetchFailure, RequestId, SourceId};
-use protocol::{Message, NodeAddress, Open, Opened, PeerId, Refusal, SessionId, Visit};
+use protocol::{Message, NodeAddress, Open, Opened, Part, PeerId, Refusal, SessionId, Visit};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -29,7 +29,7 @@ pub(crate) enum News {
         source: SourceId,
         block: u32,
         layer: Layer,
-        result: Result<Bytes, FetchFailure>,
+        result: Result<(Bytes, Part), FetchFailure>,
     },
 }
 

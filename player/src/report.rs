@@ -50,6 +50,10 @@ pub struct PlayReport {
     pub frames_dropped: u64,
     /// Programme seconds shown at each quality.
     pub seconds_at_quality: BTreeMap<String, f64>,
+    /// Of these, seconds without the second half of the topmost layer: every other
+    /// picture was that of the quality below.
+    #[serde(default)]
+    pub seconds_in_halves: f64,
     /// Changes of quality on screen.
     pub transitions: Vec<Transition>,
     /// Layers that came from somebody else after a failure.

@@ -55,8 +55,28 @@ async fn a_layer_absent_for_three_blocks_gives_exactly_silver_and_then_gold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_step_by_half_of_the_topmost_layer_is_exact_and_one_step_on_screen() {
+    let recipe =
+        Recipe { size: (160, 96), factors: &[2, 1, 1], blocks: 6, frames: 10, sound: 0..0, halves: true };
+    let title = Title::make(&recipe);
+    // Gold, gold by half, silver by half, and gold again.
+    let quality = |block| if block == 4 { 2 } else { 3 };
+    let mut viewer = Viewer::new(&title, quality);
+    viewer.half = |block| (2..=4).contains(&block);
+    viewer.pipeline.play();
+    viewer.play_out().await;
+    let checked: Vec<_> = (0..6).map(|block| (block, quality(block), true)).collect();
+    assert_eq!(viewer.checked(), checked);
+    let report = viewer.stop();
+    assert_eq!(report.at_quality, [Span::ZERO, Span::from_millis(400), Span::from_millis(2_000)]);
+    assert_eq!(report.in_halves, Span::from_millis(1_200));
+    assert_eq!((report.blocks_unchecked, report.frames_dropped, report.mismatches), (0, 0, Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_ladder_of_three_sizes_without_sound_is_as_exact() {
-    let recipe = Recipe { size: (161, 97), factors: &[4, 2, 1], blocks: 3, frames: 8, sound: 0..0 };
+    let recipe =
+        Recipe { size: (161, 97), factors: &[4, 2, 1], blocks: 3, frames: 8, sound: 0..0, halves: false };
     let title = Title::make(&recipe);
     for quality in 1..=3 {
         let pick: [fn(u32) -> u8; 3] = [|_| 1, |_| 2, |_| 3];
@@ -324,7 +344,8 @@ async fn snapshots_show_what_was_on_screen() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sound_may_begin_late_and_end_early() {
-    let recipe = Recipe { size: (64, 48), factors: &[2, 1], blocks: 5, frames: 6, sound: 1..3 };
+    let recipe =
+        Recipe { size: (64, 48), factors: &[2, 1], blocks: 5, frames: 6, sound: 1..3, halves: false };
     let title = Title::make(&recipe);
     for start in [0, 500, 1_000] {
         let mut viewer = Viewer::new(&title, |_| 2);

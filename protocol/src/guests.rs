@@ -306,7 +306,7 @@ mod tests {
     }
 
     fn chunk(layer: Layer) -> StreamRequest {
-        StreamRequest::Chunk(ChunkRequest { id: ChunkId { title: film(), block: 0, layer }, deadline_ms: 0 })
+        StreamRequest::Chunk(ChunkRequest::whole(ChunkId { title: film(), block: 0, layer }, 0))
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod token;
 
 pub use guests::{GuestLimits, LinkId, StreamId};
 pub use message::{
-    ChunkRequest, Contact, Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION,
+    ChunkRequest, Contact, Hello, LayerSources, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Part,
     Progress, Refusal, Role, SessionId, StreamReply, StreamRequest, Visit,
 };
 pub use node::autonomy::{Level, Sla, UserId};

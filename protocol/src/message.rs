@@ -6,12 +6,16 @@
 //! [`StreamReply`] comes back, and the payload follows a granted one.
 //! Variants are only ever added at the end, since their number is their name.
 
+mod stream;
+
+pub use stream::{ChunkRequest, Part, StreamReply, StreamRequest};
+
 use crate::node::autonomy::{AgentMessage, Level, UserId};
 use crate::peer::PeerId;
 use crate::proxy::{Query, Reply};
 use crate::status::{NodeStatus, ProxyStatus};
 use crate::token::SignedToken;
-use media::{ChunkId, Hash, Layer, Quality, Span, TitleName, TitleSummary};
+use media::{Hash, Layer, Quality, Span, TitleName, TitleSummary};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,7 +25,7 @@ use std::str::FromStr;
 pub const MAX_FORMER: usize = 2;
 
 /// The version spoken here; another one is refused at [`Message::Hello`].
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 /// A chunk of Base is of use so long after its time, since without it nothing can be
 /// shown at all: a request for one names its time and this.
 pub const BASE_GRACE: Span = Span::from_secs(10);
@@ -334,56 +338,6 @@ impl FromStr for NodeAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a node is written NAME@ADDRESS:PORT, such as base-1@127.0.0.1:4460")]
 pub struct NodeAddressError;
-
-/// The first thing on a stream of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StreamRequest {
-    /// The manifest of a title.
-    Manifest(TitleName),
-    /// One chunk.
-    Chunk(ChunkRequest),
-}
-
-impl StreamRequest {
-    /// The title that it is about.
-    pub fn title(&self) -> &TitleName {
-        match self {
-            Self::Manifest(title) => title,
-            Self::Chunk(chunk) => &chunk.id.title,
-        }
-    }
-}
-
-/// A request for one chunk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChunkRequest {
-    /// The chunk.
-    pub id: ChunkId,
-    /// In how many milliseconds it is no longer of use.
-    pub deadline_ms: u32,
-}
-
-/// The answer on a stream of its own; after `Granted` and `Trial` comes the payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StreamReply {
-    /// The payload follows and has this length and hash.
-    Granted {
-        /// Length in bytes.
-        length: u64,
-        /// BLAKE3 of the payload.
-        hash: Hash,
-    },
-    /// Nothing follows.
-    Refused(Refusal),
-    /// As `Granted`, but the payload is not to be shown: a proxy tries whether the
-    /// line carries one layer more.
-    Trial {
-        /// Length in bytes.
-        length: u64,
-        /// BLAKE3 of the payload.
-        hash: Hash,
-    },
-}
 
 /// Why somebody says no. Each refusal has one name, everywhere.
 #[derive(

@@ -8,11 +8,14 @@
 //! came in time for several blocks while the link still had room to spare. A
 //! step up that is soon taken back makes the next hold six times longer and
 //! then doubles it, so that a link near a threshold sees at most one step up
-//! and one step down a minute.
+//! and one step down a minute. Of a title in halves there is a step between each
+//! two qualities, which is tried where the rate does not carry the next quality.
 
 mod rate;
+mod step;
 
 pub use rate::RateMeter;
+pub use step::Step;
 
 use media::{Quality, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -87,11 +90,12 @@ pub struct Stepper {
     config: StepConfig,
     wish: Quality,
     reachable: Quality,
-    carried: Quality,
+    carried: Step,
     /// No step up before this; none while the rate is no bound.
     hold_until: Option<Time>,
-    /// Blocks of the trial that came in time; none while no trial runs.
-    trial: Option<u32>,
+    /// The step that is tried, and how many blocks of it came in time; none while no
+    /// trial runs.
+    trial: Option<(Step, u32)>,
     failed_trials: u32,
     setbacks: u32,
     raised: Option<Time>,
@@ -105,7 +109,7 @@ impl Stepper {
             config,
             wish,
             reachable: top,
-            carried: top,
+            carried: Step::whole(top),
             hold_until: None,
             trial: None,
             failed_trials: 0,
@@ -116,18 +120,28 @@ impl Stepper {
 
     /// The quality to show: at least the first layer.
     pub fn target(&self) -> Quality {
-        self.limit().min(self.carried).max(Quality::BRONZE)
+        self.target_step().quality
+    }
+
+    /// The step to show.
+    pub fn target_step(&self) -> Step {
+        Step::whole(self.limit()).min(self.carried).max(Step::whole(Quality::BRONZE))
     }
 
     /// The quality to ask for: one layer more while a trial runs.
     pub fn wanted(&self) -> Quality {
-        let extra = u8::from(self.trial.is_some());
-        Quality(self.target().layers().saturating_add(extra)).min(self.limit()).max(Quality::BRONZE)
+        self.wanted_step().quality
+    }
+
+    /// The step to ask for: the one tried while a trial runs.
+    pub fn wanted_step(&self) -> Step {
+        let tried = self.trial.map_or(self.target_step(), |(step, _)| step.max(self.target_step()));
+        tried.min(Step::whole(self.limit())).max(Step::whole(Quality::BRONZE))
     }
 
     /// The quality that would be asked for if every source were there.
     pub fn hoped(&self) -> Quality {
-        self.wish.min(self.carried).max(Quality::BRONZE)
+        self.wish.min(self.carried.quality).max(Quality::BRONZE)
     }
 
     /// What the viewer wants.
@@ -142,7 +156,7 @@ impl Stepper {
 
     /// Whether the rate is what holds quality down.
     pub fn is_rate_bound(&self) -> bool {
-        self.carried < self.limit()
+        self.carried < Step::whole(self.limit())
     }
 
     /// The viewer wants another quality: it holds from the next block.
@@ -158,11 +172,16 @@ impl Stepper {
 
     /// The rate carries only `quality`: down at once, and a hold begins.
     pub fn drop_to(&mut self, now: Time, quality: Quality) {
-        let quality = quality.max(Quality::BRONZE);
-        if quality >= self.target() {
+        self.drop_to_step(now, Step::whole(quality));
+    }
+
+    /// The rate carries only this step: down at once, and a hold begins.
+    pub fn drop_to_step(&mut self, now: Time, step: Step) {
+        let step = step.max(Step::whole(Quality::BRONZE));
+        if step >= self.target_step() {
             return;
         }
-        self.carried = quality;
+        self.carried = step;
         self.trial = None;
         self.failed_trials = 0;
         let soon = self.raised.take().is_some_and(|raised| now - raised < self.config.settle);
@@ -177,13 +196,13 @@ impl Stepper {
     /// A block of a trial is about to be shown: its chunk of the layer tried
     /// came in time or not, and the link had room to spare or not.
     pub fn trial_block(&mut self, now: Time, in_time: bool, headroom: bool) {
-        let Some(count) = self.trial else { return };
+        let Some((step, count)) = self.trial else { return };
         if !in_time {
             self.fail_trial(now);
             return;
         }
         let count = count.saturating_add(1);
-        self.trial = Some(count);
+        self.trial = Some((step, count));
         if count < self.config.trial_blocks || self.hold_until.is_some_and(|until| now < until) {
             return;
         }
@@ -191,7 +210,7 @@ impl Stepper {
             self.fail_trial(now);
             return;
         }
-        self.carried = Quality(self.target().layers().saturating_add(1));
+        self.carried = step;
         self.trial = None;
         self.failed_trials = 0;
         self.raised = Some(now);
@@ -224,12 +243,22 @@ impl Stepper {
 
     /// Starts the trial of the next layer when its time has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.poll_timeout().is_some_and(|when| when <= now) {
-            self.trial = Some(0);
+        self.try_step(now, Step::whole(Quality(self.target().layers().saturating_add(1))));
+    }
+
+    /// Starts the trial of a higher step when the time of one has come.
+    pub fn try_step(&mut self, now: Time, step: Step) {
+        if step > self.target_step() && self.poll_timeout().is_some_and(|when| when <= now) {
+            self.trial = Some((step, 0));
         }
         if self.trial.is_some() && !self.is_rate_bound() {
             self.trial = None;
         }
+    }
+
+    /// Whether the last trial came to nothing.
+    pub fn has_failed_trial(&self) -> bool {
+        self.failed_trials > 0
     }
 
     /// Whether a trial of the next layer is under way.

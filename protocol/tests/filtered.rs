@@ -14,7 +14,7 @@ mod line;
 
 use line::{TITLE, World};
 use media::{BitRate, Quality, Span, Time};
-use protocol::quality::Cause;
+use protocol::quality::{Cause, Step};
 
 /// The rates of silver and gold.
 const THRESHOLDS: [(Quality, u64); 2] = [(Quality::SILVER, 896_000), (Quality::GOLD, 1_696_000)];
@@ -65,7 +65,7 @@ fn a_narrow_line_gets_base_in_time_and_a_line_that_widens_gets_all_after_the_hol
         .changes
         .iter()
         .filter(|(at, ..)| *at >= widened)
-        .map(|(at, to, _)| ((*at - widened).as_millis(), *to))
+        .map(|(at, to, _)| ((*at - widened).as_millis(), to.quality))
         .collect();
     println!("{up:?}");
     let [(_, first), (last, second)] = up[..] else { panic!("{up:?}") };
@@ -73,4 +73,43 @@ fn a_narrow_line_gets_base_in_time_and_a_line_that_widens_gets_all_after_the_hol
     assert!(last < 75_000, "{last} ms");
     assert_eq!(world.frozen, Span::ZERO);
     assert_eq!(TITLE.len(), 3);
+}
+
+#[test]
+fn between_silver_and_gold_a_viewer_sees_gold_by_half_and_no_flicker_of_steps() {
+    // What a first half of gold needs, and what a first half of silver needs.
+    for (top, half, next) in [(1, 1_376_000, 1_696_000), (0, 696_000, 896_000)] {
+        for rate in [half * 90 / 100, half * 98 / 100, half * 103 / 100, half * 112 / 100, next] {
+            let mut world = World::in_halves(BitRate(rate));
+            world.run(Span::from_secs(240));
+            let changes: Vec<Time> = world.changes.iter().map(|(at, ..)| *at).collect();
+            let facts = format!(
+                "{rate}: {:?}, seconds {:?}, of them by half {:?}",
+                world
+                    .changes
+                    .iter()
+                    .map(|(at, to, _)| (at.as_nanos() / 1_000_000_000, to.to_string()))
+                    .collect::<Vec<_>>(),
+                world.seconds,
+                world.halved
+            );
+            println!("{facts}");
+            assert!(most_in_a_minute(&changes) <= 2, "{facts}");
+            assert_eq!(world.frozen, Span::ZERO, "{facts}");
+            assert!(![half * 112 / 100, next].contains(&rate) || world.halved[top] >= 220, "{facts}");
+            assert!(rate > half * 98 / 100 || world.halved[top] <= 5, "{facts}");
+        }
+    }
+}
+
+#[test]
+fn where_a_line_widens_the_second_half_is_tried_unseen_and_then_shown() {
+    let mut world = World::in_halves(BitRate(1_541_000));
+    world.run(Span::from_secs(60));
+    assert_eq!(world.changes.last().unwrap().1, Step::half(Quality::GOLD));
+    let before = world.changes.len();
+    world.rate = BitRate(20_000_000);
+    world.run(Span::from_secs(70));
+    let after: Vec<Step> = world.changes[before..].iter().map(|(_, to, _)| *to).collect();
+    assert_eq!((after, world.frozen), (vec![Step::whole(Quality::GOLD)], Span::ZERO));
 }

@@ -12,7 +12,7 @@ use crate::store::{Reading, Writes};
 use crate::upstream::{Learnt, Pool};
 use media::{ChunkId, Time, TitleName, TitleSummary};
 use protocol::proxy::{Event, FillFailure, Input, NotKept, Outcome, Output, Proxy, Upstream};
-use protocol::{LinkId, Message, Refusal, StreamId, StreamRequest};
+use protocol::{LinkId, Message, Part, Refusal, StreamId, StreamRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep_until, timeout};
 use tracing::warn;
-use transport::{Connection, Happening, Host, Responder, SendError};
+use transport::{Connection, Form, Happening, Host, Responder, SendError};
 
 /// Ends of tasks that wait to be heard.
 const ENDS: usize = 1024;
@@ -372,13 +372,11 @@ impl Driver {
                     growing.fail(Refusal::Upstream);
                 }
             }
-            Output::Serve { stream } => self.serve(stream),
-            Output::Try { stream } => {
-                if let Some(asked) = self.asked.get_mut(&stream) {
-                    asked.responder.on_trial();
-                }
-                self.serve(stream);
-            }
+            Output::Serve { stream } => self.serve(stream, Part::Whole, Form::Whole),
+            Output::ServeHalf { stream } => self.serve(stream, Part::First, Form::Half),
+            Output::Try { stream } => self.serve(stream, Part::Whole, Form::Trial),
+            Output::TryHalf { stream } => self.serve(stream, Part::First, Form::Trial),
+            Output::TryRest { stream } => self.serve(stream, Part::Whole, Form::HalfTrial),
             Output::Refuse { stream, why } => {
                 self.serving.remove(&stream);
                 if let Some(asked) = self.asked.remove(&stream) {
@@ -435,9 +433,15 @@ impl Driver {
         self.nodes.fetches(name, task);
     }
 
-    fn serve(&mut self, stream: StreamId) {
-        let Some(Asked { responder, request, held }) = self.asked.remove(&stream) else { return };
+    fn serve(&mut self, stream: StreamId, part: Part, form: Form) {
+        let Some(Asked { mut responder, request, held }) = self.asked.remove(&stream) else { return };
+        responder.set_form(form);
         let source = held.or_else(|| self.shelf.follow(&request));
+        let half = self.shelf.half(&request);
+        let source = match part {
+            Part::Whole => source,
+            Part::First => source.zip(half).and_then(|(source, half)| source.first(half)),
+        };
         self.spawn(async move {
             let outcome = if let Some(source) = source {
                 following::send(source, responder).await

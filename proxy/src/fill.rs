@@ -50,7 +50,7 @@ async fn fetch(
         None => pool.line(from).await?,
     };
     let deadline_ms = u32::try_from(ALL.as_millis()).unwrap_or(u32::MAX);
-    let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms });
+    let request = StreamRequest::Chunk(ChunkRequest::whole(id.clone(), deadline_ms));
     let expect = Expect::Exactly { length: growing.length, hash: growing.hash };
     let mut reader = patiently(pool, &line, line.connection().open(&request, expect)).await??;
     let mut attempt = Attempt::default();

@@ -2,7 +2,7 @@
 
 use crate::block::{Block, Follower, Growing, Step};
 use bytes::Bytes;
-use media::Hash;
+use media::{Half, Hash};
 use protocol::proxy::Outcome;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -17,8 +17,8 @@ const PAYLOAD: Duration = Duration::from_mins(2);
 pub(crate) enum Source {
     /// All of this.
     Whole(Block),
-    /// This, as it comes.
-    Growing { length: u64, hash: Hash, follower: Follower },
+    /// This, as it comes: a chunk, or the first half of one.
+    Growing { length: u64, hash: Hash, first: bool, follower: Follower },
 }
 
 impl Source {
@@ -27,8 +27,21 @@ impl Source {
         Self::Whole(Block { bytes, length, hash })
     }
 
+    /// The first half of a chunk: the bytes are those of the whole.
+    pub(crate) fn first(self, half: Half) -> Option<Self> {
+        let Half { length, hash, .. } = half;
+        Some(match self {
+            Self::Whole(block) => {
+                let first = usize::try_from(length).ok().filter(|first| *first <= block.bytes.len())?;
+                Self::Whole(Block { bytes: block.bytes.slice(..first), length, hash })
+            }
+            Self::Growing { follower, .. } => Self::Growing { length, hash, first: true, follower },
+        })
+    }
+
     pub(crate) fn growing(growing: &Growing) -> Self {
-        Self::Growing { length: growing.length, hash: growing.hash, follower: growing.follow() }
+        let (length, hash) = (growing.length, growing.hash);
+        Self::Growing { length, hash, first: false, follower: growing.follow() }
     }
 }
 
@@ -37,7 +50,9 @@ pub(crate) async fn send(source: Source, responder: Responder) -> Outcome {
     let sending = async {
         match source {
             Source::Whole(block) => whole(block, responder).await,
-            Source::Growing { length, hash, follower } => growing(length, hash, follower, responder).await,
+            Source::Growing { length, hash, first, follower } => {
+                growing((length, hash, first), follower, responder).await
+            }
         }
     };
     match timeout(PAYLOAD, sending).await {
@@ -61,12 +76,11 @@ async fn whole(block: Block, mut responder: Responder) -> Result<Outcome, ServeE
 /// its name. A chunk that turns out wrong half-way is reset: dropping the
 /// responder does that.
 async fn growing(
-    length: u64,
-    hash: Hash,
+    (length, hash, first): (u64, Hash, bool),
     mut follower: Follower,
     mut responder: Responder,
 ) -> Result<Outcome, ServeError> {
-    let mut granted = false;
+    let (mut granted, mut left) = (false, length);
     loop {
         let step = tokio::select! {
             step = follower.step() => step,
@@ -74,12 +88,19 @@ async fn growing(
         };
         match step {
             Step::Piece(piece) if piece.is_empty() => {}
-            Step::Piece(piece) => {
+            Step::Piece(mut piece) => {
                 if !granted {
                     responder.grant(length, hash)?;
                     granted = true;
                 }
+                piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 responder.send(piece).await?;
+                if first && left == 0 {
+                    // The rest is not waited for.
+                    responder.deliver().await?;
+                    return Ok(Outcome::Sent { bytes: length });
+                }
             }
             Step::Whole => {
                 responder.deliver().await?;

@@ -4,7 +4,7 @@
 use crate::block::{Block, Growing};
 use crate::following::Source;
 use crate::store::{Held, Reading, Store, Title, Written};
-use media::{ChunkId, ChunkInfo, Quality, TitleName};
+use media::{ChunkId, ChunkInfo, Half, Quality, TitleName};
 use protocol::StreamRequest;
 use protocol::proxy::NotKept;
 use std::collections::BTreeMap;
@@ -96,6 +96,13 @@ impl Shelf {
     /// What the manifest says of a chunk.
     pub(crate) fn info(&self, id: &ChunkId) -> Option<&ChunkInfo> {
         self.store.info(id)
+    }
+
+    /// What the manifest says of the first half of a chunk that is asked for.
+    pub(crate) fn half(&self, request: &StreamRequest) -> Option<Half> {
+        let StreamRequest::Chunk(chunk) = request else { return None };
+        let title = self.store.title(&chunk.id.title)?;
+        title.manifest.half(chunk.id.block, chunk.id.layer).copied()
     }
 
     /// What is asked for, if it is kept.

@@ -5,11 +5,11 @@ use crate::store::Store;
 use bytes::Bytes;
 use media::Hash;
 use protocol::node::Outcome;
-use protocol::{Refusal, StreamRequest};
+use protocol::{Part, Refusal, StreamRequest};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 use tracing::debug;
-use transport::{Responder, ServeError};
+use transport::{Form, Responder, ServeError};
 
 /// What a stream was granted for, and of which version of the title.
 pub(crate) type Granted = (StreamRequest, Hash);
@@ -29,8 +29,11 @@ pub(crate) async fn answer(
     store: Arc<Store>,
     disk: Arc<Semaphore>,
     granted: Granted,
-    responder: Responder,
+    mut responder: Responder,
 ) -> Outcome {
+    if is_half(&granted.0) {
+        responder.set_form(Form::Half);
+    }
     if let StreamRequest::Chunk(chunk) = &granted.0
         && let Some(arriving) = store.arriving(&chunk.id.title, granted.1)
         && let Followed::Comes(growing) = arriving.ask(&chunk.id).await
@@ -38,7 +41,12 @@ pub(crate) async fn answer(
         let Some(info) = arriving.manifest.chunk(chunk.id.block, chunk.id.layer) else {
             return Outcome::GivenUp;
         };
-        let given = archive::give(&growing, (info.length, info.hash), responder).await;
+        let what = match chunk.part {
+            Part::Whole => Some((info.length, info.hash)),
+            Part::First => arriving.manifest.half(chunk.id.block, chunk.id.layer).map(|h| (h.length, h.hash)),
+        };
+        let Some(what) = what else { return refuse(responder, Refusal::NoSuchChunk).await };
+        let given = archive::give(&growing, what, responder).await;
         return given.unwrap_or_else(|error| {
             debug!(%error, "a payload was given up");
             Outcome::GivenUp
@@ -52,12 +60,19 @@ pub(crate) async fn answer(
                 Outcome::GivenUp
             }
         },
-        Err(why) => {
-            // A peer that is gone need not hear it.
-            let _ = responder.refuse(why).await;
-            if why == Refusal::Damaged { Outcome::Damaged } else { Outcome::GivenUp }
-        }
+        Err(why) => refuse(responder, why).await,
     }
+}
+
+async fn refuse(responder: Responder, why: Refusal) -> Outcome {
+    // A peer that is gone need not hear it.
+    let _ = responder.refuse(why).await;
+    if why == Refusal::Damaged { Outcome::Damaged } else { Outcome::GivenUp }
+}
+
+/// Whether the first half of a chunk is asked for.
+fn is_half(request: &StreamRequest) -> bool {
+    matches!(request, StreamRequest::Chunk(chunk) if chunk.part == Part::First)
 }
 
 /// From memory at once, otherwise from disk on a thread that may block.
@@ -67,11 +82,11 @@ async fn fetch(
     (request, version): Granted,
 ) -> Result<(Bytes, Hash), Refusal> {
     if let Some(found) = store.recent(&request, version) {
-        return Ok(found);
+        return store.part(&request, version, found);
     }
     let _turn = disk.acquire().await.map_err(|_| Refusal::Draining)?;
-    let read = tokio::task::spawn_blocking(move || store.read(&request, version)).await;
-    read.unwrap_or(Err(Refusal::Damaged))
+    let read = move || store.part(&request, version, store.read(&request, version)?);
+    tokio::task::spawn_blocking(read).await.unwrap_or(Err(Refusal::Damaged))
 }
 
 async fn send(mut responder: Responder, bytes: Bytes, hash: Hash) -> Result<u64, ServeError> {

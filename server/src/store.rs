@@ -6,7 +6,7 @@ use media::library::{Library, LibraryError, TitleFolder};
 use media::manifest::MANIFEST_FILE;
 use media::{BlockInfo, ByteCount, ChunkId, Hash, Layer, Manifest, Span, TitleName};
 use protocol::node::{ChunkLengths, Held};
-use protocol::{Refusal, StreamRequest};
+use protocol::{ChunkRequest, Part, Refusal, StreamRequest};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::collections::BTreeMap;
@@ -226,6 +226,31 @@ impl Store {
 
     fn titles(&self) -> Titles {
         self.titles.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Of a chunk of this version that was read, what is asked for: all of it, or its
+    /// first half, which is a slice of the same bytes.
+    ///
+    /// # Errors
+    /// It does not come in halves.
+    pub fn part(
+        &self,
+        request: &StreamRequest,
+        version: Hash,
+        (bytes, hash): (Bytes, Hash),
+    ) -> Result<(Bytes, Hash), Refusal> {
+        let StreamRequest::Chunk(ChunkRequest { id, part: Part::First, .. }) = request else {
+            return Ok((bytes, hash));
+        };
+        let half = match self.arriving(&id.title, version) {
+            Some(arriving) => arriving.manifest.half(id.block, id.layer).copied(),
+            None => self
+                .version(&id.title, version)
+                .and_then(|title| title.folder.manifest().half(id.block, id.layer).copied()),
+        };
+        let half = half.ok_or(Refusal::NoSuchChunk)?;
+        let length = usize::try_from(half.length).ok().filter(|length| *length <= bytes.len());
+        Ok((bytes.slice(..length.ok_or(Refusal::Damaged)?), half.hash))
     }
 
     fn version(&self, name: &TitleName, version: Hash) -> Option<Arc<Title>> {

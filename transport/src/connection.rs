@@ -4,11 +4,11 @@ use crate::endpoint::FAREWELL;
 use crate::error::{ClosedBy, LinkError, RequestError, SendError};
 use crate::payload::{Expect, Payload, PayloadReader};
 use crate::priority::Priority;
-use crate::responder::PendingRequest;
+use crate::responder::{Form, PendingRequest};
 use crate::wire;
-use media::{Chunk, ChunkId, ChunkInfo};
+use media::{Chunk, ChunkId, ChunkInfo, Half};
 use protocol::frame::FrameError;
-use protocol::{ChunkRequest, Hello, Message, Refusal, StreamRequest};
+use protocol::{ChunkRequest, Hello, Message, Part, Refusal, StreamRequest};
 use quinn::{RecvStream, SendStream, VarInt};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -175,18 +175,40 @@ impl Connection {
         info: &ChunkInfo,
         within: Duration,
     ) -> Result<Chunk, RequestError> {
+        Ok(self.request_part(id, (info, None), within).await?.0)
+    }
+
+    /// As [`Connection::request_chunk`], but the first half of the chunk is taken too,
+    /// where that is all that there is for us: then it is what comes back.
+    pub async fn request_part(
+        &self,
+        id: &ChunkId,
+        (info, half): (&ChunkInfo, Option<&Half>),
+        within: Duration,
+    ) -> Result<(Chunk, Part), RequestError> {
         let deadline_ms = u32::try_from(within.as_millis()).unwrap_or(u32::MAX);
-        let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms });
-        let expect = Expect::Exactly { length: info.length, hash: info.hash };
+        let request = StreamRequest::Chunk(ChunkRequest::whole(id.clone(), deadline_ms));
+        let (length, hash) = (info.length, info.hash);
+        let expect = half.map_or(Expect::Exactly { length, hash }, |half| Expect::Either {
+            whole: (length, hash),
+            half: (half.length, half.hash),
+        });
         let whole = async {
             let reader = self.open(&request, expect).await?;
-            let trial = reader.is_trial();
+            let (form, hash) = (reader.form(), reader.hash());
             let bytes = reader.collect_unchecked().await?;
             // It came to see whether it can, and is not to be shown.
-            if trial { Err(RequestError::Refused(Refusal::Filtered)) } else { Ok(bytes) }
+            let trial = form == Form::Trial;
+            if trial { Err(RequestError::Refused(Refusal::Filtered)) } else { Ok((bytes, form, hash)) }
         };
-        let bytes = timeout(within, whole).await.unwrap_or(Err(RequestError::Timeout))?;
-        Ok(Chunk::verify(id.clone(), bytes, info.length, &info.hash)?)
+        let (bytes, form, hash) = timeout(within, whole).await.unwrap_or(Err(RequestError::Timeout))?;
+        if form == Form::Whole && hash == info.hash {
+            return Ok((Chunk::verify(id.clone(), bytes, info.length, &info.hash)?, Part::Whole));
+        }
+        let half = half.ok_or(RequestError::Unexpected)?;
+        let first = usize::try_from(half.length).ok().filter(|first| *first <= bytes.len());
+        let bytes = bytes.slice(..first.ok_or(RequestError::Unexpected)?);
+        Ok((Chunk::verify(id.clone(), bytes, half.length, &half.hash)?, Part::First))
     }
 
     /// Asks for a payload and waits until it is granted; it is then read in

@@ -32,7 +32,7 @@ pub use keys::token::TokenError;
 pub use keys::{Authority, Identity, Keys, KeysError, ViewerKey};
 pub use payload::{Expect, Payload, PayloadReader};
 pub use priority::Priority;
-pub use responder::{PendingRequest, Responder, ServeError};
+pub use responder::{Form, PendingRequest, Responder, ServeError};
 pub use running::{Ready, Running};
 pub use settings::{Congestion, EndpointConfig};
 pub use socket::{SOCKET_BUFFER_BYTES, granted_socket_buffer};

@@ -2,6 +2,7 @@
 
 use crate::connection::Pulse;
 use crate::error::{LinkError, RequestError};
+use crate::responder::Form;
 use crate::wire;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use media::{Hash, Hasher};
@@ -24,6 +25,13 @@ pub enum Expect {
         length: u64,
         /// BLAKE3 of the bytes.
         hash: Hash,
+    },
+    /// A chunk or its first half, as the manifest states their lengths and hashes.
+    Either {
+        /// The chunk.
+        whole: (u64, Hash),
+        /// Its first half.
+        half: (u64, Hash),
     },
     /// Whatever matches its own hash and has at most this many bytes.
     AtMost(u64),
@@ -50,7 +58,7 @@ pub struct PayloadReader {
     stream: RecvStream,
     length: u64,
     hash: Hash,
-    trial: bool,
+    form: Form,
     got: u64,
     hasher: Hasher,
     /// Pieces are split from it, so that all of a payload lies in one place.
@@ -66,9 +74,11 @@ impl PayloadReader {
     ) -> Result<Self, RequestError> {
         let reply = wire::read::<StreamReply>(&mut stream).await?;
         pulse.beat();
-        let (length, hash, trial) = match reply {
-            Some(StreamReply::Granted { length, hash }) => (length, hash, false),
-            Some(StreamReply::Trial { length, hash }) => (length, hash, true),
+        let (length, hash, form) = match reply {
+            Some(StreamReply::Granted { length, hash }) => (length, hash, Form::Whole),
+            Some(StreamReply::Half { length, hash }) => (length, hash, Form::Half),
+            Some(StreamReply::Trial { length, hash }) => (length, hash, Form::Trial),
+            Some(StreamReply::HalfTrial { length, hash }) => (length, hash, Form::HalfTrial),
             Some(StreamReply::Refused(why)) => return Err(RequestError::Refused(why)),
             None => return Err(RequestError::Reset),
         };
@@ -76,12 +86,17 @@ impl PayloadReader {
             Expect::Exactly { length: right, hash: right_hash } if (length, hash) != (right, right_hash) => {
                 return Err(RequestError::Unexpected);
             }
-            Expect::Exactly { .. } => usize::try_from(length).unwrap_or(TRUSTED_AHEAD),
+            Expect::Either { whole, half } if whole != (length, hash) && half != (length, hash) => {
+                return Err(RequestError::Unexpected);
+            }
+            Expect::Exactly { .. } | Expect::Either { .. } => {
+                usize::try_from(length).unwrap_or(TRUSTED_AHEAD)
+            }
             Expect::AtMost(max) if length > max => return Err(RequestError::TooLong { length, max }),
             Expect::AtMost(_) => usize::try_from(length).unwrap_or(TRUSTED_AHEAD).min(TRUSTED_AHEAD),
         };
         let buffer = BytesMut::with_capacity(ahead);
-        Ok(Self { stream, length, hash, trial, got: 0, hasher: Hasher::new(), buffer, pulse })
+        Ok(Self { stream, length, hash, form, got: 0, hasher: Hasher::new(), buffer, pulse })
     }
 
     /// The length announced.
@@ -89,9 +104,9 @@ impl PayloadReader {
         self.length
     }
 
-    /// Whether it is a trial of the line, and not to be shown.
-    pub fn is_trial(&self) -> bool {
-        self.trial
+    /// What it is, as the sender says.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     /// The hash announced.

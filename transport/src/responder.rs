@@ -50,7 +50,7 @@ impl PendingRequest {
         // It fails only if the peer stopped already, which the next write tells.
         let _ = self.send.set_priority(priority.value());
         let responder =
-            Responder { stream: Some(self.send), without_slot, header: None, left: 0, trial: false };
+            Responder { stream: Some(self.send), without_slot, header: None, left: 0, form: Form::Whole };
         Ok((request, responder))
     }
 }
@@ -64,13 +64,27 @@ pub struct Responder {
     /// Waits for the first piece, to travel in the same packet.
     header: Option<Bytes>,
     left: u64,
-    trial: bool,
+    form: Form,
+}
+
+/// What a granted payload is to the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// All that was asked for.
+    #[default]
+    Whole,
+    /// The first half of the chunk.
+    Half,
+    /// A trial of the receiver's line, and not to be shown.
+    Trial,
+    /// All of the chunk, of which only the first half is to be shown.
+    HalfTrial,
 }
 
 impl Responder {
-    /// What follows is a trial of the receiver's line, and not to be shown.
-    pub fn on_trial(&mut self) {
-        self.trial = true;
+    /// What follows is this, and not all that was asked for.
+    pub fn set_form(&mut self, form: Form) {
+        self.form = form;
     }
 
     /// Announces what follows.
@@ -78,10 +92,11 @@ impl Responder {
     /// # Errors
     /// Only if it cannot be framed.
     pub fn grant(&mut self, length: u64, hash: Hash) -> Result<(), ServeError> {
-        let reply = if self.trial {
-            StreamReply::Trial { length, hash }
-        } else {
-            StreamReply::Granted { length, hash }
+        let reply = match self.form {
+            Form::Whole => StreamReply::Granted { length, hash },
+            Form::Half => StreamReply::Half { length, hash },
+            Form::Trial => StreamReply::Trial { length, hash },
+            Form::HalfTrial => StreamReply::HalfTrial { length, hash },
         };
         self.header = Some(frame::encode(&reply).map_err(LinkError::Frame)?);
         self.left = length;

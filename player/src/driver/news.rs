@@ -62,14 +62,14 @@ impl Driver {
         request: protocol::player::RequestId,
         source: SourceId,
         (block, layer): (u32, media::Layer),
-        result: Result<bytes::Bytes, FetchFailure>,
+        result: Result<(bytes::Bytes, protocol::Part), FetchFailure>,
     ) {
         if !self.machine.is_open(request) {
             return;
         }
         self.listen_to(source);
         match result {
-            Ok(bytes) => {
+            Ok((bytes, part)) => {
                 let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 self.network.table.delivered(source, length);
                 self.recorder.fetched(layer, length);
@@ -77,7 +77,10 @@ impl Driver {
                 let (at_ms, node) = (self.recorder.at_ms(Instant::now()), self.network.table.name(source));
                 let layer = layer.to_string();
                 self.tell(PlayerEvent::Arrived { at_ms, layer, node, bytes: length });
-                self.put(Input::Arrived { request });
+                self.put(match part {
+                    protocol::Part::Whole => Input::Arrived { request },
+                    protocol::Part::First => Input::ArrivedHalf { request },
+                });
             }
             Err(why) => self.put(Input::Failed { request, why }),
         }

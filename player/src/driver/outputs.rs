@@ -69,7 +69,9 @@ impl Driver {
             Output::Cancel { request } => {
                 self.network.fetches.remove(&request);
             }
-            Output::Feed { block, quality, serial, key_only } => self.feed(block, quality, serial, key_only),
+            Output::Feed { block, quality, half, serial, key_only } => {
+                self.feed(block, (quality, half), serial, key_only);
+            }
             Output::EndOfFeed { serial } => {
                 if let Some(pipeline) = &self.pipeline {
                     pipeline.end_of_feed(serial);
@@ -103,13 +105,14 @@ impl Driver {
             source,
             id: self.manifest.chunk_id(block, layer),
             info: *info,
+            half: self.manifest.half(block, layer).copied(),
             within: Duration::from(deadline).min(LONGEST_FETCH),
         };
         let stopper: Stopper = fetch(link.connection.clone(), errand, self.network.sender.clone());
         self.network.fetches.insert(request, stopper);
     }
 
-    fn feed(&mut self, block: u32, quality: Quality, serial: u64, key_only: Option<Span>) {
+    fn feed(&mut self, block: u32, (quality, half): (Quality, bool), serial: u64, key_only: Option<Span>) {
         self.recorder.fed(serial, block, key_only.is_some());
         let chunks = self.shelf.take(block, quality);
         let Some((pipeline, chunks)) = self.pipeline.as_ref().zip(chunks) else {
@@ -117,7 +120,7 @@ impl Driver {
             tracing::error!(block, "a block was to be fed that is not held");
             return;
         };
-        if let Err(error) = pipeline.feed(BlockFeed { serial, block, quality, chunks, key_only }) {
+        if let Err(error) = pipeline.feed(BlockFeed { serial, block, quality, half, chunks, key_only }) {
             self.end = Some(End::Failed(error.into()));
         }
     }
@@ -146,7 +149,12 @@ impl Driver {
         let at_ms = self.at_ms();
         let table = &self.network.table;
         match *event {
-            Event::Transition { block, cause, .. } => self.recorder.will_change(block, cause.to_string()),
+            Event::Transition { block, from, to, cause, .. } => {
+                // A half more or less is no other quality on screen.
+                if from.quality != to.quality {
+                    self.recorder.will_change(block, cause.to_string());
+                }
+            }
             Event::Silent { source, .. } => {
                 self.tell(PlayerEvent::SourceSilent { at_ms, node: table.name(source) });
             }

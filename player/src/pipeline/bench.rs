@@ -55,7 +55,14 @@ pub fn combine(title: &TitleFolder) -> Result<CombineRun, PipelineError> {
         match receive(&mut events)? {
             PipelineEvent::WantsBlock { .. } => match blocks.next() {
                 Some((block, chunks)) => {
-                    pipeline.feed(BlockFeed { serial: 0, block, quality, chunks, key_only: None })?;
+                    pipeline.feed(BlockFeed {
+                        serial: 0,
+                        block,
+                        quality,
+                        half: false,
+                        chunks,
+                        key_only: None,
+                    })?;
                 }
                 None => pipeline.end_of_feed(0),
             },

@@ -81,8 +81,13 @@ impl Tally {
         let Comparison::Running(hasher) = &current.comparison else { return None };
         let hash = hasher.finish();
         current.comparison = Comparison::Done;
-        let wanted = block.quality_hashes.get(usize::from(quality.layers().checked_sub(1)?))?;
-        let checked = Checked { block: slot.block, quality, ok: hash == *wanted };
+        let index = usize::from(quality.layers().checked_sub(1)?);
+        let wanted = if slot.half == Some(quality) {
+            block.halves.get(index.checked_sub(1)?)?.pictures
+        } else {
+            *block.quality_hashes.get(index)?
+        };
+        let checked = Checked { block: slot.block, quality, ok: hash == wanted };
         self.report.blocks_checked += 1;
         if !checked.ok && self.report.mismatches.len() < MAX_LISTED {
             self.report.mismatches.push((slot.block, quality));
@@ -154,6 +159,9 @@ impl Tally {
         let index = usize::from(quality.layers().saturating_sub(1));
         if let Some(total) = self.report.at_quality.get_mut(index) {
             *total += Span::from_nanos(each);
+        }
+        if slot.half == Some(quality) {
+            self.report.in_halves += Span::from_nanos(each);
         }
     }
 }
@@ -233,6 +241,7 @@ mod tests {
             block,
             pictures,
             key_only: false,
+            half: None,
             title_start: Span::from_nanos(start),
         }
     }

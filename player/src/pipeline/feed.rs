@@ -123,6 +123,7 @@ impl Feed {
                 block: feed.block,
                 pictures: 1,
                 key_only: true,
+                half: None,
                 title_start,
             };
         }
@@ -138,6 +139,7 @@ impl Feed {
             block: feed.block,
             pictures: u32::try_from(pictures).unwrap_or(u32::MAX),
             key_only: false,
+            half: feed.half.then_some(feed.quality),
             title_start,
         }
     }

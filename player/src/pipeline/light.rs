@@ -197,7 +197,8 @@ impl Light {
         if let Some(way) = feed.key_only {
             let (start, length) = (self.end, shown_for(way, self.rate).as_nanos().max(1));
             let end = start.saturating_add(length);
-            let slot = Slot { start, end, show_from: start, block, pictures: 1, key_only: true, title_start };
+            let (show_from, half) = (start, None);
+            let slot = Slot { start, end, show_from, block, pictures: 1, key_only: true, half, title_start };
             return Ok(vec![Due { stream: start, length, slot, quality: feed.quality }]);
         }
         let chunk = feed.chunks.first().ok_or(LightError::NoBase(block))?;
@@ -214,7 +215,8 @@ impl Light {
         let show_from = times.iter().copied().filter(|time| *time <= begin).max().unwrap_or(start).max(start);
         times.retain(|time| *time >= show_from);
         let pictures = u32::try_from(times.len()).unwrap_or(u32::MAX);
-        let slot = Slot { start, end, show_from, block, pictures, key_only: false, title_start };
+        let half = feed.half.then_some(feed.quality);
+        let slot = Slot { start, end, show_from, block, pictures, key_only: false, half, title_start };
         let ends = times.iter().skip(1).copied().chain([end]);
         let each = times.iter().zip(ends).map(|(stream, until)| Due {
             stream: *stream,

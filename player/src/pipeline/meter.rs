@@ -152,6 +152,9 @@ pub struct MeterReport {
     pub frames_dropped: u64,
     /// Programme time shown at each quality, bronze first.
     pub at_quality: Vec<Span>,
+    /// Of that, shown without the second half of the topmost layer: every other picture
+    /// is that of the quality below.
+    pub in_halves: Span,
     /// Blocks compared with the manifest's hashes.
     pub blocks_checked: u64,
     /// Blocks that were not what the encoder made, at most the first thousand.

@@ -70,6 +70,8 @@ pub struct BlockFeed {
     pub block: u32,
     /// The quality it is fed at.
     pub quality: Quality,
+    /// Whether of the topmost layer there is only the first half of its chunk.
+    pub half: bool,
     /// One verified chunk for each layer of that quality, Base first.
     pub chunks: Vec<Bytes>,
     /// Show only its first picture, and for so much of the programme: trick play.

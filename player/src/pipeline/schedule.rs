@@ -4,7 +4,7 @@
 //! pushes the first byte of it; the combiner and the watch at the sink look the
 //! blocks up again by the time stamps of decoded pictures.
 
-use media::Span;
+use media::{Quality, Span};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +28,9 @@ pub(crate) struct Slot {
     pub(crate) pictures: u32,
     /// Whether only the block's key picture is shown (trick play).
     pub(crate) key_only: bool,
+    /// The quality of which only the first half of the topmost layer is there; none if
+    /// all of it is.
+    pub(crate) half: Option<Quality>,
     /// Title time of the block's first picture.
     pub(crate) title_start: Span,
 }
@@ -79,7 +82,7 @@ mod tests {
 
     fn slot(block: u32, start: u64, end: u64) -> Slot {
         let title_start = Span::from_nanos(start + 7);
-        Slot { start, end, show_from: 0, block, pictures: 1, key_only: false, title_start }
+        Slot { start, end, show_from: 0, block, pictures: 1, key_only: false, half: None, title_start }
     }
 
     #[test]

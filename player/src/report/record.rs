@@ -226,6 +226,7 @@ fn include(report: &mut PlayReport, measured: MeterReport) {
     let qualities = (1..=u8::MAX).map(Quality).zip(&measured.at_quality);
     report.seconds_at_quality =
         qualities.map(|(quality, span)| (quality.to_string(), span.as_secs_f64())).collect();
+    report.seconds_in_halves = measured.in_halves.as_secs_f64();
     report.blocks_checked = measured.blocks_checked;
     report.blocks_unchecked = measured.blocks_unchecked;
     let mismatch = |(block, quality): (u32, Quality)| Mismatch { block, quality: quality.to_string() };

@@ -17,7 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Ten blocks of 0.4 s in three layers, with sound.
 pub static TITLE: LazyLock<Title> = LazyLock::new(|| {
-    Title::make(&Recipe { size: (160, 96), factors: &[2, 1, 1], blocks: 10, frames: 10, sound: 0..10 })
+    Title::make(&Recipe {
+        size: (160, 96),
+        factors: &[2, 1, 1],
+        blocks: 10,
+        frames: 10,
+        sound: 0..10,
+        halves: false,
+    })
 });
 
 /// Feeds a pipeline as it asks, and keeps all that it says.
@@ -30,6 +37,8 @@ pub struct Viewer<'a> {
     pub next: i64,
     pub step: i64,
     pub quality: fn(u32) -> u8,
+    /// The blocks of which only the first half of the topmost layer is fed.
+    pub half: fn(u32) -> bool,
     /// Blocks from here on are withheld.
     pub until: u32,
     /// A block was asked for and withheld.
@@ -62,7 +71,8 @@ impl<'a> Viewer<'a> {
         let (pipeline, events) = Pipeline::start(options).unwrap();
         let until = title.manifest.block_count();
         let log = Vec::new();
-        Self { title, pipeline, events, serial: 0, next: 0, step: 1, quality, until, owed: false, log }
+        let half = |_| false;
+        Self { title, pipeline, events, serial: 0, next: 0, step: 1, quality, half, until, owed: false, log }
     }
 
     pub fn seek(&mut self, to: Span, rate: f64) {
@@ -89,8 +99,14 @@ impl<'a> Viewer<'a> {
         let info = &self.title.manifest.blocks[self.next as usize];
         let key_only = (layers == 0)
             .then(|| self.title.manifest.at(info.duration).saturating_mul(self.step.unsigned_abs()));
-        let chunks = self.title.chunks[self.next as usize][..usize::from(quality.layers())].to_vec();
-        self.pipeline.feed(BlockFeed { serial: self.serial, block, quality, chunks, key_only }).unwrap();
+        let mut chunks = self.title.chunks[self.next as usize][..usize::from(quality.layers())].to_vec();
+        let half = (self.half)(block);
+        if let Some((first, top)) = quality.top().zip(chunks.last_mut()).filter(|_| half) {
+            top.truncate(self.title.manifest.half(block, first).unwrap().length as usize);
+        }
+        self.pipeline
+            .feed(BlockFeed { serial: self.serial, block, quality, half, chunks, key_only })
+            .unwrap();
         self.next += self.step;
     }
 

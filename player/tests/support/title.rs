@@ -18,7 +18,7 @@ use gstreamer::prelude::*;
 use gstreamer_app as gst_app;
 use media::container::{self, AudioSample, BlockSamples, VideoSample};
 use media::manifest::{Audio, Color, Made, Ratio};
-use media::{BlockInfo, ChunkInfo, Hash, Hasher, LayerInfo, Manifest};
+use media::{BlockInfo, ChunkInfo, Half, Hash, Hasher, LayerInfo, Manifest};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub struct Recipe {
     pub frames: u64,
     /// The blocks that have sound; with none there is no track at all.
     pub sound: Range<u64>,
+    /// Whether the enhancements come in halves.
+    pub halves: bool,
 }
 
 pub struct Title {
@@ -196,6 +198,7 @@ struct Block {
     /// `layers[frame][enhancement]`.
     layers: Vec<Vec<Bytes>>,
     quality_hashes: Vec<Hash>,
+    half_hashes: Vec<Hash>,
 }
 
 fn encode_block(recipe: &Recipe, ladder: &Ladder, index: u64) -> Block {
@@ -205,19 +208,26 @@ fn encode_block(recipe: &Recipe, ladder: &Ladder, index: u64) -> Block {
         sources.iter().map(|source| downscale_to_base(source, ladder).unwrap()).collect();
     let base = encode_base(ladder.size(0), &small);
     let quantizers: Vec<u8> = (0..ladder.enhancements()).map(|n| 40 - 10 * n as u8).collect();
-    let mut encoder = LayerEncoder::new(ladder, Preset::Fast, &quantizers).unwrap();
+    let make = if recipe.halves { LayerEncoder::with_halves } else { LayerEncoder::new };
+    let mut encoder = make(ladder, Preset::Fast, &quantizers).unwrap();
+    let mut by_half = vec![Hasher::new(); ladder.enhancements()];
     encoder.start_block().unwrap();
     let keys = encoder.keys();
     let mut hashers = vec![Hasher::new(); ladder.layers()];
     let mut layers = Vec::new();
-    for (source, base) in sources.iter().zip(&base.pictures) {
+    for (number, (source, base)) in sources.iter().zip(&base.pictures).enumerate() {
         let encoded = encoder.encode(source, base).unwrap();
         layers.push(encoded.layers);
+        // Without the odd pictures of a layer they are those of the quality below.
+        for (layer, hasher) in by_half.iter_mut().enumerate() {
+            encoded.qualities[layer + 1 - number % 2].hash_into(hasher);
+        }
         for (hasher, picture) in hashers.iter_mut().zip(&encoded.qualities) {
             picture.hash_into(hasher);
         }
     }
-    Block { base, keys, layers, quality_hashes: hashers.iter().map(Hasher::finish).collect() }
+    let finish = |hashers: &[Hasher]| hashers.iter().map(Hasher::finish).collect();
+    Block { base, keys, layers, quality_hashes: finish(&hashers), half_hashes: finish(&by_half) }
 }
 
 impl Title {
@@ -244,13 +254,17 @@ impl Title {
         let mut chunks = Vec::new();
         for (index, block) in (0..).zip(&blocks) {
             let samples = samples(recipe, &ladder, index, block, &frames);
-            let bytes: Vec<Bytes> = samples
-                .iter()
-                .zip(&manifest.layers)
-                .map(|(samples, layer)| {
-                    container::write_chunk(index as u32, layer.delay, samples).unwrap().into()
-                })
-                .collect();
+            let mut halves = Vec::new();
+            let write = |(samples, layer): (&BlockSamples, &LayerInfo)| -> Bytes {
+                if !layer.halves {
+                    return container::write_chunk(index as u32, layer.delay, samples).unwrap().into();
+                }
+                let (bytes, length) = container::write_halves(index as u32, layer.delay, samples).unwrap();
+                let (hash, pictures) = (Hash::of(&bytes[..length]), block.half_hashes[halves.len()]);
+                halves.push(Half { length: length as u64, hash, pictures });
+                bytes.into()
+            };
+            let bytes: Vec<Bytes> = samples.iter().zip(&manifest.layers).map(write).collect();
             manifest.blocks.push(BlockInfo {
                 start: index * recipe.frames,
                 duration: recipe.frames,
@@ -258,7 +272,7 @@ impl Title {
                 base_hash: hash(&block.base.pictures),
                 quality_hashes: block.quality_hashes.clone(),
                 chunks: bytes.iter().map(|bytes| chunk_info(index, bytes)).collect(),
-                halves: Vec::new(),
+                halves,
             });
             chunks.push(bytes);
         }
@@ -312,7 +326,7 @@ fn manifest(recipe: &Recipe, ladder: &Ladder, sound: Option<&(Vec<u8>, Vec<Vec<u
         init: vec![0],
         delay: if number == 0 { 2 } else { 0 },
         sync_every: None,
-        halves: false,
+        halves: recipe.halves && number > 0,
     };
     Manifest {
         version: media::manifest::MANIFEST_VERSION,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::{
-    ChunkRequest, Contact, Hello, LayerSources, NodeAddress, Open, Opened, PROTOCOL_VERSION, Progress,
+    ChunkRequest, Contact, Hello, LayerSources, NodeAddress, Open, Opened, PROTOCOL_VERSION, Part, Progress,
     Refusal, Role, SessionId, Visit,
 };
 use crate::node::autonomy::agent::{
@@ -188,7 +188,7 @@ fn messages() -> Vec<(Message, String)> {
     let refused = Message::Refused { request: 9, why: Refusal::Full };
     let seven = "07".repeat(32);
     vec![
-        (Message::Hello(hello), "000403622d3101".into()),
+        (Message::Hello(hello), "000503622d3101".into()),
         (Message::ListTitles, "01".into()),
         (Message::Titles(vec![summary()]), "02010466696c6d05800ad005030100".into()),
         (Message::Open(open(Visit::Seek(progress))), "03090466696c6d02ac02000101050401017601030802010201026231".into()),
@@ -271,14 +271,28 @@ fn the_wire_does_not_change_unnoticed() {
     }
     assert!(changed.is_empty(), "{}", changed.join("\n"));
     let id = ChunkId { title: "film".parse().unwrap(), block: 258, layer: Layer::ENH2 };
-    let chunk = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 400 });
-    assert_eq!(hex(&encode(&chunk).unwrap()), "0000000b010466696c6d8202029003");
+    let chunk = StreamRequest::Chunk(ChunkRequest::whole(id, 400));
+    assert_eq!(hex(&encode(&chunk).unwrap()), "0000000c010466696c6d820202900301");
+    let StreamRequest::Chunk(whole) = chunk.clone() else { unreachable!() };
+    let first = StreamRequest::Chunk(ChunkRequest { part: Part::First, ..whole });
+    assert_eq!(hex(&encode(&first).unwrap()), "0000000c010466696c6d820202900300");
     let manifest = StreamRequest::Manifest("film".parse().unwrap());
     assert_eq!(hex(&encode(&manifest).unwrap()), "00000006000466696c6d");
     let granted = StreamReply::Granted { length: 200_000, hash: Hash::from([7; 32]) };
     assert_eq!(hex(&encode(&granted).unwrap()), format!("0000002400c09a0c{}", "07".repeat(32)));
     assert_eq!(hex(&encode(&StreamReply::Refused(Refusal::NoSession)).unwrap()), "000000020106");
-    for value in [chunk, manifest] {
+    let (length, hash) = (200_000, Hash::from([7; 32]));
+    let others = [
+        StreamReply::Trial { length, hash },
+        StreamReply::Half { length, hash },
+        StreamReply::HalfTrial { length, hash },
+    ];
+    for (number, reply) in (2..).zip(others) {
+        let expected = format!("00000024{number:02x}c09a0c{}", "07".repeat(32));
+        assert_eq!(hex(&encode(&reply).unwrap()), expected);
+        round_trip(&reply);
+    }
+    for value in [chunk, first, manifest] {
         round_trip(&value);
     }
     round_trip(&granted);

@@ -1,6 +1,8 @@
 //! What is held of the blocks that were not fed yet.
 
+use crate::message::Part;
 use crate::player::io::SourceId;
+use crate::quality::Step;
 use media::{Layer, Quality, Time};
 use std::collections::BTreeMap;
 
@@ -8,6 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) held: Option<Time>,
+    /// How much of it is held: a proxy may leave out the second half.
+    pub(crate) part: Option<Part>,
     /// A proxy leaves it out of this block.
     pub(crate) filtered: bool,
     /// Whether a request for it is open.
@@ -58,8 +62,20 @@ impl Buffer {
     /// How many layers of a block are held without a gap from Base upwards.
     pub(crate) fn quality_of(&self, block: u32) -> Quality {
         let slots = self.blocks.get(&block).map_or(&[][..], Vec::as_slice);
-        let count = slots.iter().take_while(|slot| slot.held.is_some()).count();
-        Quality(u8::try_from(count).unwrap_or(u8::MAX))
+        let whole = slots.iter().take_while(|slot| slot.part == Some(Part::Whole)).count();
+        // Above a half of a layer nothing is of use.
+        let half = slots.get(whole).is_some_and(|slot| slot.held.is_some());
+        Quality(u8::try_from(whole.saturating_add(half.into())).unwrap_or(u8::MAX))
+    }
+
+    /// The step that is shown of a block with so many of the layers that are held.
+    pub(crate) fn step_of(&self, block: u32, quality: Quality) -> Step {
+        let slot = quality.top().and_then(|top| self.slot(block, top));
+        if slot.is_some_and(|slot| slot.part == Some(Part::First)) {
+            Step::half(quality)
+        } else {
+            Step::whole(quality)
+        }
     }
 
     /// How many layers of a block have come, or will not.

@@ -1,7 +1,7 @@
 //! What happens to a viewer, for people and figures.
 
 use crate::player::io::{FetchFailure, SourceId};
-use crate::quality::Cause;
+use crate::quality::{Cause, Step};
 use media::{Layer, Quality, Span, Time};
 use std::fmt;
 
@@ -47,16 +47,16 @@ pub enum Event {
         /// From the start or seek to here.
         waited: Span,
     },
-    /// From this block on another quality is fed.
+    /// From this block on another step is fed.
     Transition {
-        /// The first block of the new quality.
+        /// The first block of the new step.
         block: u32,
         /// When its first picture is shown.
         position: Span,
-        /// The quality before.
-        from: Quality,
-        /// The quality from here on.
-        to: Quality,
+        /// The step before.
+        from: Step,
+        /// The step from here on.
+        to: Step,
         /// Why.
         cause: Cause,
     },

@@ -1,10 +1,11 @@
 //! Which block goes to the pipeline, when, and with how many layers. What was
 //! fed never changes any more.
 
+use crate::message::Part;
 use crate::player::event::Event;
 use crate::player::io::{GiveUp, Output};
 use crate::player::{Failure, Player};
-use crate::quality::Cause;
+use crate::quality::{Cause, Step};
 use media::{ByteCount, Layer, Quality, Span, Time};
 
 impl Player {
@@ -32,11 +33,13 @@ impl Player {
             self.cancel(now, id);
         }
         let key_only = self.way_of_key(block);
-        self.emit(Output::Feed { block, quality, serial, key_only });
+        let step = self.buffer.step_of(block, quality);
+        let half = step.part == Part::First;
+        self.emit(Output::Feed { block, quality, half, serial, key_only });
         self.emit(Output::Evict { block });
         self.buffer.forget(block);
         if !trick {
-            self.note_quality(block, quality, starting);
+            self.note_step(block, step, starting);
         }
         self.fed(now, block, quality);
         true
@@ -129,7 +132,7 @@ impl Player {
             self.judge_late(now, block, held, starting);
         }
         let shown = self.playback.as_ref().and_then(|p| p.shown).filter(|_| !starting);
-        let most = shown.map_or(target, |shown| shown.max(target));
+        let most = shown.map_or(target, |shown| shown.quality.max(target));
         let held = if starting { self.kept_up(block, held) } else { held };
         held.min(most).min(self.stepper.wish()).max(Quality::BRONZE)
     }
@@ -189,13 +192,13 @@ impl Player {
             || self.sources.choose(Layer(held.0), &[]).is_none()
     }
 
-    /// Tells people when the quality fed changes, and why.
-    fn note_quality(&mut self, block: u32, to: Quality, starting: bool) {
-        let wish = self.stepper.wish();
+    /// Tells people when the step fed changes, and why.
+    fn note_step(&mut self, block: u32, to: Step, starting: bool) {
+        let wish = Step::whole(self.stepper.wish());
         let fallen = |player: &Self| {
             if wish <= to {
                 Cause::User
-            } else if player.stepper.reachable() <= to || player.fault {
+            } else if Step::whole(player.stepper.reachable()) <= to || player.fault {
                 Cause::Failure
             } else {
                 Cause::Rate

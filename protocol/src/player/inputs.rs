@@ -1,6 +1,6 @@
 //! What each input changes.
 
-use crate::message::Refusal;
+use crate::message::{Part, Refusal};
 use crate::player::event::{Event, MoveCause};
 use crate::player::failover::Sources;
 use crate::player::io::{Command, FetchFailure, GiveUp, Input, Opening, Output, RequestId, SourceId};
@@ -52,7 +52,8 @@ impl Player {
             Input::LayerAt { from, layer, node, epoch } => self.hear_layer_at(now, from, layer, node, epoch),
             Input::Found(found) => self.take_found(now, found),
             Input::NotFound { door } => self.not_found(door),
-            Input::Arrived { request } => self.arrive(now, request),
+            Input::Arrived { request } => self.arrive(now, request, Part::Whole),
+            Input::ArrivedHalf { request } => self.arrive(now, request, Part::First),
             Input::Failed { request, why } => self.fail(now, request, why),
             Input::FeedWants { serial: of } if of == serial => {
                 if let Some(playback) = &mut self.playback {
@@ -192,7 +193,7 @@ impl Player {
         Some(request)
     }
 
-    fn arrive(&mut self, now: Time, id: RequestId) {
+    fn arrive(&mut self, now: Time, id: RequestId, part: Part) {
         let Some(request) = self.close(now, id) else { return };
         let OpenRequest { block, layer, source, asked, hedge } = request;
         if let Some(other) = self.requests.other(block, layer) {
@@ -208,6 +209,7 @@ impl Player {
         }
         if let Some(slot) = self.buffer.existing_mut(block, layer) {
             slot.held = Some(now);
+            slot.part = Some(if layer == Layer::BASE { Part::Whole } else { part });
             slot.open = false;
         }
         self.sources.serves(source);

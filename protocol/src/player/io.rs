@@ -180,6 +180,12 @@ pub enum Input {
         /// The request that it answers.
         request: RequestId,
     },
+    /// The first half of a chunk is here, and matches its own hash; the rest does not
+    /// come.
+    ArrivedHalf {
+        /// The request that it answers.
+        request: RequestId,
+    },
     /// A request came to nothing.
     Failed {
         /// Which.
@@ -311,6 +317,8 @@ pub enum Output {
         block: u32,
         /// How many layers of it.
         quality: Quality,
+        /// Whether only the first half of the topmost one is there.
+        half: bool,
         /// The seek serial.
         serial: u64,
         /// In trick play: only its first picture is to be shown, and for so much of

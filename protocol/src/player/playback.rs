@@ -2,7 +2,8 @@
 
 use crate::player::config::PlayerConfig;
 use crate::player::session::Session;
-use media::{Quality, Span, Time};
+use crate::quality::Step;
+use media::{Span, Time};
 
 /// The position, the seek serial and the cursor of the feed.
 #[derive(Clone, Debug)]
@@ -27,8 +28,8 @@ pub(crate) struct Playback {
     pub(crate) fed_end: Span,
     /// Whether the pipeline was told that nothing more comes.
     pub(crate) told_end: bool,
-    /// Quality of the last block fed, over seeks too.
-    pub(crate) shown: Option<Quality>,
+    /// What was fed of the last block, over seeks too.
+    pub(crate) shown: Option<Step>,
     /// Since when nothing is left to show.
     pub(crate) starved: Option<Time>,
     /// A seek that waits for the one before to be done.

@@ -6,6 +6,7 @@ use crate::guests::{LinkId, StreamId};
 use crate::message::{Hello, Message, Refusal, Role, SessionId, StreamRequest};
 use crate::node::autonomy::UserId;
 use crate::peer::PeerId;
+use crate::quality::Step;
 use crate::status::ProxyStatus;
 use media::{ChunkId, Quality, Span, TitleName, TitleSummary};
 use serde::Serialize;
@@ -270,8 +271,24 @@ pub enum Output {
         /// The stream.
         stream: StreamId,
     },
-    /// The same, but the client is told not to show it: its line is on trial.
+    /// The same, but only the first half of the chunk.
+    ServeHalf {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// As `Serve`, but the client is told not to show it: its line is on trial.
     Try {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// As `ServeHalf`, but on trial.
+    TryHalf {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// As `Serve`, but the client is told to show only the first half: the rest is on
+    /// trial.
+    TryRest {
         /// The stream.
         stream: StreamId,
     },
@@ -324,7 +341,7 @@ pub enum Event {
     /// A node upstream answered nothing for too long.
     Silent { node: Upstream },
     /// A client's quality is another one from here on.
-    Stepped { link: LinkId, from: Quality, to: Quality },
+    Stepped { link: LinkId, from: Step, to: Step },
     /// A client said something that makes no sense here.
     Rejected { link: LinkId, why: Refusal },
     /// The order to stop was heard; so many clients and open requests there are.

@@ -9,7 +9,7 @@ use super::io::{Event, FillFailure, Output};
 use super::lines::NodeId;
 use super::talk::{Query, Reply};
 use crate::guests::LinkId;
-use crate::message::{Message, Refusal, Role};
+use crate::message::{Message, Part, Refusal, Role};
 use crate::peer::PeerId;
 use media::{ChunkId, Span, Time};
 use std::net::SocketAddr;
@@ -129,7 +129,7 @@ impl Proxy {
         &mut self,
         link: LinkId,
         stream: crate::guests::StreamId,
-        length: u64,
+        (part, length): (Part, u64),
         held: bool,
     ) -> Result<(), Refusal> {
         if !held {
@@ -137,7 +137,10 @@ impl Proxy {
         }
         self.guests.ask_without_session(link, stream)?;
         self.advisor.counts.given_to_peers = self.advisor.counts.given_to_peers.saturating_add(length);
-        self.outputs.push_back(Output::Serve { stream });
+        self.outputs.push_back(match part {
+            Part::First => Output::ServeHalf { stream },
+            Part::Whole => Output::Serve { stream },
+        });
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use super::users::User;
 use super::{Drain, Proxy};
 use crate::guests::{LinkId, StreamId};
 use crate::message::{
-    BASE_GRACE, ChunkRequest, LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Refusal, Role,
-    SessionId, StreamRequest, Visit,
+    BASE_GRACE, ChunkRequest, LayerSources, MAX_SOURCES, Message, NodeAddress, Open, Opened, Part, Refusal,
+    Role, SessionId, StreamRequest, Visit,
 };
 use crate::node::autonomy::UserId;
 use media::{ChunkId, Layer, Quality, Span, Time, TitleName};
@@ -255,16 +255,16 @@ impl Proxy {
         let of = |user: &User| user.link == Some(link) && user.title == chunk.id.title;
         let role = self.guests.link(link).ok_or(Refusal::Malformed)?.hello.role;
         if role == Role::Proxy && !self.users.values().any(of) {
-            return self.give_peer(link, stream, length, held);
+            return self.give_peer(link, stream, (chunk.part, length), held);
         }
         let shape = self.titles.shape(&chunk.id.title).ok_or(Refusal::NoSession)?;
-        shape.check(&chunk.id)?;
+        shape.check(chunk)?;
         self.guests.ask(link, stream, request)?;
         let asker = self.users.iter_mut().find(|(_, user)| of(user));
         let within = due_in(chunk);
         let (asker, ruling) = match asker {
             // Who copies has no line that is looked after.
-            None => (None, Ruling::Given),
+            None => (None, Ruling::Given(Part::Whole)),
             Some((id, user)) => {
                 let before = user.filter.target();
                 let ruling = user.filter.rule(now, &chunk.id, length, within, shape);
@@ -275,20 +275,25 @@ impl Proxy {
                 (Some(*id), ruling)
             }
         };
+        let ruling = ruling.at_most(chunk.part);
+        let half = shape.half_of(&chunk.id).filter(|_| ruling.part() == Some(Part::First));
+        // One store and no second copy: here there is always the whole chunk.
         let started = match ruling {
             Ruling::LeftOut => Err(Refusal::Filtered),
-            Ruling::Given | Ruling::OnTrial => self.provide(now, &chunk.id, (length, within), held, asker),
+            Ruling::Given(_) | Ruling::OnTrial(_) | Ruling::RestOnTrial => {
+                self.provide(now, &chunk.id, (length, within), held, asker)
+            }
         };
         if let Err(why) = started {
             self.guests.answered(stream);
             return Err(why);
         }
+        let length = half.unwrap_or(length);
         self.advisor.counts.asked(held, length);
-        let trial = ruling == Ruling::OnTrial;
         if let Some(user) = asker.and_then(|id| self.users.get_mut(&id)) {
-            user.filter.given(now, stream, &chunk.id, (length, within), (held, trial));
+            user.filter.given(now, stream, &chunk.id, (length, within), (held, ruling));
         }
-        self.outputs.push_back(if trial { Output::Try { stream } } else { Output::Serve { stream } });
+        self.outputs.push_back(ruling.output(stream));
         Ok(())
     }
 
@@ -310,7 +315,7 @@ impl Proxy {
             if !filled {
                 self.missing(now, chunk);
             }
-            let target = self.users.get(&id).map_or(Quality::NONE, |user| user.filter.target());
+            let target = self.users.get(&id).map_or(Quality::NONE, |user| user.filter.target().quality);
             let quality = target.max(Quality(chunk.layer.0.saturating_add(1)));
             advice = self.consult(now, id, chunk, quality, within);
             filled = held || self.fills.is_under_way(chunk);

@@ -2,7 +2,8 @@
 
 use super::config::Upstream;
 use crate::guests::LinkId;
-use crate::message::{Open, Opened, Refusal};
+use crate::message::{ChunkRequest, Open, Opened, Part, Refusal};
+use crate::quality::Step;
 use media::{BitRate, ByteCount, ChunkId, Hash, Layer, Manifest, Quality, Span, Time, TitleName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,9 @@ pub struct Pace {
     pub duration: Span,
     /// Bytes of each layer, Base first.
     pub lengths: Vec<ByteCount>,
+    /// Bytes of the first half of each enhancement, lowest first; empty if the title
+    /// does not come in halves.
+    pub halves: Vec<ByteCount>,
 }
 
 impl Shape {
@@ -78,9 +82,41 @@ impl Shape {
         bytes.over(time)
     }
 
-    pub(super) fn check(&self, chunk: &ChunkId) -> Result<(), Refusal> {
-        let there = chunk.block < self.blocks && self.top_quality().includes(chunk.layer);
-        if there { Ok(()) } else { Err(Refusal::NoSuchChunk) }
+    /// The mean rate of a step over the same blocks.
+    pub(super) fn rate_of_step(&self, block: u32, step: Step) -> BitRate {
+        let whole = self.rate_of(block, step.quality);
+        let (Part::First, Some(top)) = (step.part, step.quality.top()) else { return whole };
+        let first = usize::try_from(block).unwrap_or(usize::MAX);
+        let mut bytes = ByteCount(0);
+        let mut time = Span::ZERO;
+        for pace in self.paces.iter().skip(first).take(BLOCKS_OF_A_RATE) {
+            time += pace.duration;
+            bytes += pace.half(top).unwrap_or_default();
+        }
+        let below = self.rate_of(block, Quality(top.0));
+        BitRate(below.0.saturating_add(bytes.over(time).0))
+    }
+
+    /// Whether the title's enhancements come in halves.
+    pub(super) fn is_in_halves(&self) -> bool {
+        self.paces.first().is_some_and(|pace| !pace.halves.is_empty())
+    }
+
+    /// The length of the first half of a chunk; none if it does not come in halves.
+    pub(super) fn half_of(&self, chunk: &ChunkId) -> Option<u64> {
+        let pace = self.paces.get(usize::try_from(chunk.block).ok()?)?;
+        pace.half(chunk.layer).map(|bytes| bytes.0)
+    }
+
+    /// Whether the title has what is asked for.
+    pub(super) fn check(&self, chunk: &ChunkRequest) -> Result<(), Refusal> {
+        let ChunkRequest { id, part, .. } = chunk;
+        let there = id.block < self.blocks && self.top_quality().includes(id.layer);
+        if there && (*part == Part::Whole || self.half_of(id).is_some()) {
+            Ok(())
+        } else {
+            Err(Refusal::NoSuchChunk)
+        }
     }
 }
 
@@ -91,9 +127,14 @@ impl Pace {
             let (start, end) =
                 (manifest.at(block.start), manifest.at(block.start.saturating_add(block.duration)));
             let lengths = block.chunks.iter().map(|chunk| ByteCount(chunk.length)).collect();
-            Self { duration: end.saturating_sub(start), lengths }
+            let halves = block.halves.iter().map(|half| ByteCount(half.length)).collect();
+            Self { duration: end.saturating_sub(start), lengths, halves }
         };
         manifest.blocks.iter().map(pace).collect()
+    }
+
+    fn half(&self, layer: Layer) -> Option<ByteCount> {
+        self.halves.get(layer.index().checked_sub(1)?).copied()
     }
 }
 

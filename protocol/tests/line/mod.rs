@@ -5,15 +5,17 @@ use protocol::player::{
     self, BlockShape, Opening, Player, PlayerConfig, RequestId, Service, SourceId, TitleShape,
 };
 use protocol::proxy::{self, Outcome, Pace, Proxy, ProxyConfig, Shape, Upstream};
-use protocol::quality::Cause;
+use protocol::quality::{Cause, Step};
 use protocol::{
-    ChunkRequest, Hello, LayerSources, LinkId, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, PeerId,
-    Progress, Refusal, Role, SessionId, StreamId, StreamRequest, UserId, Visit,
+    ChunkRequest, Hello, LayerSources, LinkId, Message, NodeAddress, Open, Opened, PROTOCOL_VERSION, Part,
+    PeerId, Progress, Refusal, Role, SessionId, StreamId, StreamRequest, UserId, Visit,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of a block of one second in each layer.
 pub(crate) const TITLE: [u64; 3] = [50_000, 62_000, 100_000];
+/// Bytes of the first half of each enhancement, if the title comes in halves.
+pub(crate) const HALVES: [u64; 2] = [37_000, 60_000];
 const BLOCKS: u64 = 400;
 /// Time goes in steps of this length.
 const STEP: Span = Span::from_millis(5);
@@ -26,11 +28,13 @@ const PROXY: SourceId = SourceId(0);
 
 struct Transfer {
     request: RequestId,
-    layer: Layer,
+    place: (u32, Layer),
     due: Time,
     unsent: u64,
     undelivered: u64,
-    trial: bool,
+    length: u64,
+    /// What may be shown of it.
+    shown: Option<Part>,
 }
 
 enum Mail {
@@ -42,9 +46,13 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) rate: BitRate,
     /// When quality changed, to what, and why.
-    pub(crate) changes: Vec<(Time, Quality, Cause)>,
+    pub(crate) changes: Vec<(Time, Step, Cause)>,
     /// Blocks shown in bronze, silver and gold.
     pub(crate) seconds: [u32; 3],
+    /// Blocks shown by half of the topmost layer, in silver and gold.
+    pub(crate) halved: [u32; 2],
+    /// What arrived and was not shown yet.
+    held: BTreeMap<(u32, Layer), Part>,
     pub(crate) frozen: Span,
     proxy: Proxy,
     player: Player,
@@ -71,6 +79,14 @@ fn chunk(block: u32, layer: Layer) -> ChunkId {
 
 impl World {
     pub(crate) fn new(rate: BitRate) -> Self {
+        Self::of(rate, &[])
+    }
+
+    pub(crate) fn in_halves(rate: BitRate) -> Self {
+        Self::of(rate, &HALVES)
+    }
+
+    fn of(rate: BitRate, halves: &[u64]) -> Self {
         let base = Upstream { peer: Some(peer("base-1")), address: ([127, 0, 0, 1], 1).into() };
         let mut config = ProxyConfig { upstream: vec![base], ..ProxyConfig::default() };
         // Everything is held; there is nothing to decide but what the line carries.
@@ -80,6 +96,8 @@ impl World {
             rate,
             changes: Vec::new(),
             seconds: [0; 3],
+            halved: [0; 2],
+            held: BTreeMap::new(),
             frozen: Span::ZERO,
             proxy: Proxy::new(Time::ZERO, peer("proxy-1"), config, 1),
             player: Player::new(Time::ZERO, PlayerConfig::default(), 1),
@@ -95,18 +113,19 @@ impl World {
             fed_end: Span::ZERO,
             asked: false,
         };
-        world.open();
+        world.open(halves);
         world
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, halves: &[u64]) {
         let hello = Hello { version: PROTOCOL_VERSION, peer: peer("viewer"), role: Role::Viewer };
         self.proxy_in(proxy::Input::Linked { link: LINK, hello, here: ([127, 0, 0, 1], 9).into() });
         let open =
             Open::new(1, "film".parse().unwrap(), Quality::GOLD, UserId(7), Visit::Seek(Progress::default()));
         self.proxy_in(proxy::Input::Heard { link: LINK, message: Message::Open(open) });
         let lengths = TITLE.map(ByteCount).to_vec();
-        let pace = Pace { duration: Span::from_secs(1), lengths: lengths.clone() };
+        let halves = halves.iter().copied().map(ByteCount).collect();
+        let pace = Pace { duration: Span::from_secs(1), lengths: lengths.clone(), halves };
         let shape = Shape {
             manifest_length: 1,
             manifest_hash: Hash::of(b""),
@@ -159,8 +178,11 @@ impl World {
                         self.proxy_in(proxy::Input::Told { address: to.address, message });
                     }
                 }
-                proxy::Output::Serve { stream } => self.serve(stream, false),
-                proxy::Output::Try { stream } => self.serve(stream, true),
+                proxy::Output::Serve { stream } => self.serve(stream, Part::Whole, Some(Part::Whole)),
+                proxy::Output::ServeHalf { stream } => self.serve(stream, Part::First, Some(Part::First)),
+                proxy::Output::Try { stream } => self.serve(stream, Part::Whole, None),
+                proxy::Output::TryHalf { stream } => self.serve(stream, Part::First, None),
+                proxy::Output::TryRest { stream } => self.serve(stream, Part::Whole, Some(Part::First)),
                 proxy::Output::Refuse { stream, why } => {
                     let Transfer { request, .. } = self.transfers.remove(&stream).unwrap();
                     let why = player::FetchFailure::Refused(why);
@@ -174,10 +196,12 @@ impl World {
         }
     }
 
-    fn serve(&mut self, stream: StreamId, trial: bool) {
+    fn serve(&mut self, stream: StreamId, part: Part, shown: Option<Part>) {
         let transfer = self.transfers.get_mut(&stream).unwrap();
-        transfer.trial = trial;
-        transfer.unsent = TITLE[transfer.layer.index()];
+        let layer = transfer.place.1.index();
+        transfer.shown = shown;
+        transfer.length = if part == Part::First { HALVES[layer - 1] } else { TITLE[layer] };
+        (transfer.unsent, transfer.undelivered) = (transfer.length, transfer.length);
     }
 
     fn player_in(&mut self, input: player::Input) {
@@ -187,12 +211,13 @@ impl World {
                 player::Output::Request { request, block, layer, deadline, .. } => {
                     self.next += 1;
                     let stream = StreamId(self.next);
-                    let (due, undelivered) = (self.now + deadline, TITLE[layer.index()]);
-                    let transfer = Transfer { request, layer, due, unsent: 0, undelivered, trial: false };
+                    let (due, length, place) = (self.now + deadline, TITLE[layer.index()], (block, layer));
+                    let (unsent, undelivered, shown) = (0, length, None);
+                    let transfer = Transfer { request, place, due, unsent, undelivered, length, shown };
                     self.transfers.insert(stream, transfer);
                     let deadline_ms = deadline.as_millis() as u32;
-                    let asked = StreamRequest::Chunk(ChunkRequest { id: chunk(block, layer), deadline_ms });
-                    let (held, length) = (true, undelivered);
+                    let asked = StreamRequest::Chunk(ChunkRequest::whole(chunk(block, layer), deadline_ms));
+                    let held = true;
                     self.post(Mail::ToProxy(proxy::Input::Asked {
                         link: LINK,
                         stream,
@@ -217,7 +242,16 @@ impl World {
                     let message = Message::Position { user: UserId(7), position, buffer, paused: false };
                     self.post(Mail::ToProxy(proxy::Input::Heard { link: LINK, message }));
                 }
-                player::Output::Feed { block, quality, .. } => {
+                player::Output::Feed { block, quality, half, .. } => {
+                    let step = if half { Step::half(quality) } else { Step::whole(quality) };
+                    for layer in Layer::first(quality.layers()) {
+                        let held = self.held.get(&(block, layer)).copied();
+                        assert_eq!(held, step.part_of(layer), "block {block}, {layer}, fed as {step}");
+                    }
+                    self.held.retain(|(of, _), _| *of > block);
+                    if half {
+                        self.halved[usize::from(quality.layers()) - 2] += 1;
+                    }
                     self.asked = false;
                     self.fed_end = Span::from_secs(u64::from(block) + 1);
                     self.seconds[usize::from(quality.layers()) - 1] += 1;
@@ -268,7 +302,8 @@ impl World {
     fn carry(&mut self) {
         while self.queue.iter().map(|(_, bytes)| bytes).sum::<u64>() < QUEUE {
             let waiting = self.transfers.iter_mut().filter(|(_, transfer)| transfer.unsent > 0);
-            let Some((stream, transfer)) = waiting.min_by_key(|(_, transfer)| (transfer.layer, transfer.due))
+            let Some((stream, transfer)) =
+                waiting.min_by_key(|(_, transfer)| (transfer.place.1, transfer.due))
             else {
                 break;
             };
@@ -288,16 +323,17 @@ impl World {
             let Some(transfer) = self.transfers.get_mut(&stream) else { continue };
             transfer.undelivered -= piece;
             if transfer.undelivered == 0 {
-                let Transfer { request, trial, layer, .. } = self.transfers.remove(&stream).unwrap();
+                let Transfer { request, shown, place, length, .. } = self.transfers.remove(&stream).unwrap();
                 let why = player::FetchFailure::Refused(Refusal::Filtered);
-                let input = if trial {
-                    player::Input::Failed { request, why }
-                } else {
-                    player::Input::Arrived { request }
+                self.held.extend(shown.map(|part| (place, part)));
+                let input = match shown {
+                    None => player::Input::Failed { request, why },
+                    Some(Part::Whole) => player::Input::Arrived { request },
+                    Some(Part::First) => player::Input::ArrivedHalf { request },
                 };
                 self.post(Mail::ToPlayer(input));
                 self.proxy_in(proxy::Input::Taken { link: LINK, bytes: self.taken });
-                let outcome = Outcome::Sent { bytes: TITLE[layer.index()] };
+                let outcome = Outcome::Sent { bytes: length };
                 self.proxy_in(proxy::Input::Answered { stream, outcome });
             }
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use media::manifest::{Color, Made, Ratio};
-use media::{BlockInfo, ChunkInfo, Hash, Layer, LayerInfo, Manifest};
+use media::{BlockInfo, ChunkInfo, Half, Hash, Layer, LayerInfo, Manifest};
 use std::sync::LazyLock;
 
 pub(crate) const BLOCKS: u32 = 4;
@@ -12,6 +12,12 @@ pub(crate) const LENGTH: usize = 300_000;
 pub(crate) fn chunk_bytes(block: u32, layer: Layer) -> Bytes {
     let name = format!("block {block} of {layer} ");
     name.into_bytes().into_iter().cycle().take(LENGTH).collect()
+}
+
+/// The first half of a chunk: its first third.
+fn half(block: u32, layer: Layer) -> Half {
+    let bytes = &chunk_bytes(block, layer)[..LENGTH / 3];
+    Half { length: 100_000, hash: Hash::of(bytes), pictures: Hash::of(b"pictures") }
 }
 
 pub(crate) fn manifest() -> &'static Manifest {
@@ -30,7 +36,7 @@ fn make() -> Manifest {
         init: vec![1],
         delay: 0,
         sync_every: None,
-        halves: false,
+        halves: layer != Layer::BASE,
     };
     let length = u64::try_from(LENGTH).unwrap();
     let chunk = |block: u32, layer: Layer| ChunkInfo {
@@ -45,7 +51,7 @@ fn make() -> Manifest {
         base_hash: Hash::of(b"pictures"),
         quality_hashes: vec![Hash::of(b"pictures"); 3],
         chunks: layers().map(|layer| chunk(block, layer)).collect(),
-        halves: Vec::new(),
+        halves: layers().skip(1).map(|layer| half(block, layer)).collect(),
     };
     Manifest {
         version: media::manifest::MANIFEST_VERSION,

@@ -5,7 +5,7 @@ use crate::node::Node;
 use media::{ChunkId, Layer, Quality};
 use protocol::proxy::Event;
 use protocol::{
-    ChunkRequest, Message, NodeAddress, Open, Opened, Progress, Refusal, StreamRequest, UserId, Visit,
+    ChunkRequest, Message, NodeAddress, Open, Opened, Part, Progress, Refusal, StreamRequest, UserId, Visit,
 };
 use proxy::{ProxyConfig, Running, UpstreamFlag};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,9 +124,21 @@ impl Viewer {
         Ok(())
     }
 
+    /// Asks for the first half of a chunk, whole and right.
+    pub(crate) async fn half(&self, block: u32, layer: Layer) -> Result<(), RequestError> {
+        let whole = ChunkRequest::whole(id(block, layer), 1000);
+        let request = StreamRequest::Chunk(ChunkRequest { part: Part::First, ..whole });
+        let half = film::manifest().half(block, layer).copied();
+        let expect = half
+            .map_or(Expect::AtMost(1 << 20), |half| Expect::Exactly { length: half.length, hash: half.hash });
+        let got = self.connection.request(&request, expect, PATIENCE).await?;
+        assert_eq!(got.bytes[..], film::chunk_bytes(block, layer)[..100_000]);
+        Ok(())
+    }
+
     /// Starts to ask for a chunk.
     pub(crate) async fn begin(&self, block: u32, layer: Layer) -> PayloadReader {
-        let request = StreamRequest::Chunk(ChunkRequest { id: id(block, layer), deadline_ms: 1000 });
+        let request = StreamRequest::Chunk(ChunkRequest::whole(id(block, layer), 1000));
         self.connection.open(&request, Expect::AtMost(1 << 20)).await.unwrap()
     }
 }

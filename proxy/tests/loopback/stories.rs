@@ -54,6 +54,24 @@ async fn pieces_pass_through_and_the_fetch_survives_its_first_asker() {
 }
 
 #[tokio::test]
+async fn the_first_half_of_a_chunk_is_given_from_the_one_copy_as_it_comes_and_later() {
+    let rig = Rig::new();
+    let node = rig.node("enh-1", &[]);
+    node.manner.send(Manner::Waiting).unwrap();
+    let proxy = rig.proxy(&[node.at]).await;
+    let viewer = rig.watching(&proxy, Quality::GOLD).await;
+    // The node has sent half of the bytes and waits: that is more than the first half.
+    viewer.half(0, Layer::ENH1).await.unwrap();
+    node.go.send(true).unwrap();
+    viewer.chunk(0, Layer::ENH1).await.unwrap();
+    viewer.half(0, Layer::ENH1).await.unwrap();
+    let asked = node.asked.lock().unwrap().get(&id(0, Layer::ENH1)).copied();
+    assert_eq!(asked, Some(1), "one fetch, of the whole chunk");
+    let base = viewer.half(0, Layer::BASE).await;
+    assert_eq!(base, Err(RequestError::Refused(Refusal::NoSuchChunk)), "Base has no halves");
+}
+
+#[tokio::test]
 async fn a_bronze_client_receives_base_alone() {
     let rig = Rig::new();
     let node = rig.node("base-1", &[]);

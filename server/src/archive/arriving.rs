@@ -215,7 +215,7 @@ pub(crate) async fn give(
     mut responder: Responder,
 ) -> Result<Outcome, ServeError> {
     let mut progress = growing.progress.subscribe();
-    let mut next = 0;
+    let (mut next, mut left) = (0, length);
     loop {
         let step = {
             let news = |progress: &Progress| progress.pieces.len() > next || progress.end.is_some();
@@ -233,14 +233,17 @@ pub(crate) async fn give(
             })
         };
         match step {
-            Ok(piece) => {
+            // Of what is asked for only in part, no more than that goes out.
+            Ok(mut piece) if left > 0 => {
                 if next == 0 {
                     responder.grant(length, hash)?;
                 }
                 next = next.saturating_add(1);
+                piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 responder.send(piece).await?;
             }
-            Err(None) => {
+            Ok(_) | Err(None) => {
                 responder.finish().await?;
                 return Ok(Outcome::Sent { bytes: length });
             }

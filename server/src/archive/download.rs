@@ -172,7 +172,7 @@ impl Job {
                 let info = manifest.chunk(place.0, place.1).ok_or(RequestError::Unexpected)?;
                 let deadline_ms = u32::try_from(CHUNK.as_millis()).unwrap_or(u32::MAX);
                 let id = manifest.chunk_id(place.0, place.1);
-                let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms });
+                let request = StreamRequest::Chunk(ChunkRequest::whole(id, deadline_ms));
                 pace.wait(info.length).await;
                 let expect = Expect::Exactly { length: info.length, hash: info.hash };
                 let come = async {

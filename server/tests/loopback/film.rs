@@ -3,7 +3,7 @@
 use media::container::random_access_index;
 use media::library::{Library, TitleFolder, TitleWriter};
 use media::manifest::{Color, Made, Ratio};
-use media::{BlockInfo, ChunkInfo, Hash, Layer, LayerInfo, Manifest};
+use media::{BlockInfo, ChunkInfo, Half, Hash, Layer, LayerInfo, Manifest};
 
 pub(crate) const BLOCKS: u32 = 4;
 /// What each file begins with.
@@ -12,6 +12,12 @@ const INIT: [u8; 1] = [1];
 pub(crate) fn chunk_bytes(title: &str, block: u32, layer: Layer) -> Vec<u8> {
     let length = 20_000 * (usize::from(layer.0) + 1);
     format!("{title} {block} {layer} ").into_bytes().into_iter().cycle().take(length).collect()
+}
+
+/// The first half of a chunk: its first 12,345 bytes.
+pub(crate) fn half(title: &str, block: u32, layer: Layer) -> Half {
+    let bytes = &chunk_bytes(title, block, layer)[..12_345];
+    Half { length: 12_345, hash: Hash::of(bytes), pictures: Hash::of(b"pictures") }
 }
 
 pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
@@ -36,7 +42,7 @@ pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
             base_hash: Hash::of(b"pictures"),
             quality_hashes: vec![Hash::of(b"pictures"); 3],
             chunks: layers.iter().map(&mut append).collect(),
-            halves: Vec::new(),
+            halves: layers.iter().skip(1).map(|layer| half(title, block, *layer)).collect(),
         });
     }
     for layer in &layers {
@@ -53,7 +59,7 @@ pub(crate) fn write(library: &Library, title: &str) -> TitleFolder {
         init: INIT.to_vec(),
         delay: 0,
         sync_every: None,
-        halves: false,
+        halves: layer.0 > 0,
     };
     let manifest = Manifest {
         version: media::manifest::MANIFEST_VERSION,

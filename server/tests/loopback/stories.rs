@@ -92,7 +92,7 @@ async fn the_order_to_stop_lets_a_slow_viewer_finish_and_refuses_the_rest() {
     late.open("film").await.unwrap();
     let id = manifest.chunk_id(0, Layer::ENH2);
     let info = *manifest.chunk(0, Layer::ENH2).unwrap();
-    let request = StreamRequest::Chunk(protocol::ChunkRequest { id, deadline_ms: 1000 });
+    let request = StreamRequest::Chunk(protocol::ChunkRequest::whole(id, 1000));
     let expect = Expect::Exactly { length: info.length, hash: info.hash };
     let mut reader = slow.connection.open(&request, expect).await.unwrap();
     let stopping = tokio::spawn(node.drain());
@@ -111,6 +111,30 @@ async fn the_order_to_stop_lets_a_slow_viewer_finish_and_refuses_the_rest() {
     drop((slow, late));
     stopping.await.unwrap();
     assert_eq!(rig.events.lock().unwrap().last(), Some(&Event::Drained { unanswered: 0 }));
+}
+
+#[tokio::test]
+async fn the_first_half_of_a_chunk_is_a_part_of_the_same_bytes_with_a_hash_of_its_own() {
+    let rig = Rig::new();
+    let node = rig.serve(rig.config()).await;
+    let mut viewer = rig.viewer(&node).await;
+    let manifest = viewer.manifest("film").await;
+    let first = |layer| protocol::ChunkRequest {
+        part: protocol::Part::First,
+        ..protocol::ChunkRequest::whole(manifest.chunk_id(1, layer), 1000)
+    };
+    let half = *manifest.half(1, Layer::ENH2).unwrap();
+    let expect = Expect::Exactly { length: half.length, hash: half.hash };
+    // From the disk, and then from memory.
+    for _ in 0..2 {
+        let request = StreamRequest::Chunk(first(Layer::ENH2));
+        let got = viewer.connection.request(&request, expect, PATIENCE).await.unwrap();
+        assert_eq!(got.bytes[..], chunk_bytes("film", 1, Layer::ENH2)[..12_345]);
+        viewer.chunk(&manifest, 1, Layer::ENH2).await.unwrap();
+    }
+    let base = StreamRequest::Chunk(first(Layer::BASE));
+    let refused = viewer.connection.request(&base, Expect::AtMost(1 << 20), PATIENCE).await;
+    assert_eq!(refused, Err(RequestError::Refused(Refusal::NoSuchChunk)), "Base has no halves");
 }
 
 #[tokio::test]
@@ -134,7 +158,7 @@ async fn viewers_that_vanish_in_the_middle_leave_room_for_a_hundred_more() {
             tokio::task::yield_now().await;
         }
         let id = media::ChunkId { title: "film".parse().unwrap(), block: 0, layer: Layer::ENH2 };
-        let request = StreamRequest::Chunk(protocol::ChunkRequest { id, deadline_ms: 1000 });
+        let request = StreamRequest::Chunk(protocol::ChunkRequest::whole(id, 1000));
         let mut reader = viewer.connection.open(&request, Expect::AtMost(1 << 20)).await.unwrap();
         if number == 100 {
             assert!(reader.next_piece().await.unwrap().is_some());

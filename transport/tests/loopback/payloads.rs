@@ -2,10 +2,10 @@
 
 use crate::rig::{PATIENCE, Rig, chunk, payload};
 use bytes::Bytes;
-use media::Hash;
-use protocol::{Message, Refusal};
+use media::{ChunkInfo, Half, Hash};
+use protocol::{Message, Part, Refusal, StreamRequest};
 use std::time::Duration;
-use transport::{Connection, Expect, RequestError, Responder, ServeError};
+use transport::{Connection, Expect, Form, RequestError, Responder, ServeError};
 
 async fn next_request(node: &Connection) -> Responder {
     let (request, responder) = node.accept_request().await.unwrap().read(PATIENCE).await.unwrap();
@@ -180,4 +180,35 @@ async fn pieces_pass_on_before_the_whole_is_here() {
     drop(reader);
     drop(viewer);
     serve.await.unwrap();
+}
+
+#[tokio::test]
+async fn of_a_chunk_in_halves_a_player_takes_what_it_is_given_and_shows_what_it_may() {
+    let (bytes, hash) = payload(100_000);
+    let info = ChunkInfo { offset: 0, length: 100_000, hash };
+    let first = bytes.slice(..60_000);
+    let half = Half { length: 60_000, hash: Hash::of(&first), pictures: hash };
+    let shown = [
+        (Form::Whole, bytes.clone(), Ok((bytes.clone(), Part::Whole))),
+        (Form::Half, first.clone(), Ok((first.clone(), Part::First))),
+        (Form::HalfTrial, bytes.clone(), Ok((first.clone(), Part::First))),
+        (Form::Trial, bytes.clone(), Err(RequestError::Refused(Refusal::Filtered))),
+        (Form::Trial, first.clone(), Err(RequestError::Refused(Refusal::Filtered))),
+        (Form::Half, bytes.slice(..50_000), Err(RequestError::Unexpected)),
+    ];
+    let rig = Rig::new();
+    let ((viewer, _), (node, _kept)) = rig.pair("proxy-1").await;
+    for (form, sent, expected) in shown {
+        let what = (u64::try_from(sent.len()).unwrap(), Hash::of(&sent));
+        let serve = async {
+            let mut responder = next_request(&node).await;
+            responder.set_form(form);
+            // Who does not want it stops reading.
+            let _ = give(responder, what, vec![sent]).await;
+        };
+        let StreamRequest::Chunk(asked) = chunk(7) else { unreachable!() };
+        let got = viewer.request_part(&asked.id, (&info, Some(&half)), Duration::from_secs(1));
+        let (got, ()) = tokio::join!(got, serve);
+        assert_eq!(got.map(|(chunk, part)| (chunk.into_bytes(), part)), expected, "{form:?}");
+    }
 }

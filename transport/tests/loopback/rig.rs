@@ -60,7 +60,7 @@ pub(crate) fn peer(name: &str) -> PeerId {
 
 pub(crate) fn chunk(block: u32) -> StreamRequest {
     let id = ChunkId { title: "film".parse().unwrap(), block, layer: Layer::BASE };
-    StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 })
+    StreamRequest::Chunk(ChunkRequest::whole(id, 1000))
 }
 
 /// Bytes that differ everywhere, and their hash.

@@ -110,7 +110,7 @@ async fn pass(viewers: &[Connection], source: &Source, from: u32, to: u32) -> Re
                     let id = source::nth(&manifest, place)?;
                     let info = manifest.chunk(id.block, id.layer)?;
                     let expect = Expect::Exactly { length: info.length, hash: info.hash };
-                    let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 });
+                    let request = StreamRequest::Chunk(ChunkRequest::whole(id, 1000));
                     let asked = async { viewer.open(&request, expect).await?.discard().await };
                     timeout(PATIENCE, asked).await.ok()?.ok()?;
                 }

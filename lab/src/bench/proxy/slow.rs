@@ -94,7 +94,7 @@ async fn read_slowly(viewer: &Connection, manifest: &Manifest, block: u32) -> Op
     let id = manifest.chunk_id(block, Layer::BASE);
     let info = manifest.chunk(block, Layer::BASE)?;
     let expect = Expect::Exactly { length: info.length, hash: info.hash };
-    let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 });
+    let request = StreamRequest::Chunk(ChunkRequest::whole(id, 1000));
     let mut reader = viewer.open(&request, expect).await.ok()?;
     while reader.next_piece().await.ok()?.is_some() {
         sleep(Duration::from_secs(1)).await;

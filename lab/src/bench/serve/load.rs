@@ -254,7 +254,7 @@ pub(in crate::bench) async fn dial(
 pub(in crate::bench) async fn discard(viewer: &Connection, manifest: &Manifest, block: u32) -> Option<u64> {
     let info = manifest.chunk(block, Layer::BASE)?;
     let id = ChunkId { title: manifest.title.clone(), block, layer: Layer::BASE };
-    let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1000 });
+    let request = StreamRequest::Chunk(ChunkRequest::whole(id, 1000));
     let expect = Expect::Exactly { length: info.length, hash: info.hash };
     viewer.open(&request, expect).await.ok()?.discard().await.ok()
 }

@@ -37,6 +37,8 @@ struct Core {
     pool: gst_video::VideoBufferPool,
     /// Start of the block that the decoder is in.
     block_start: Option<u64>,
+    /// Whether a layer of that block was dropped though its frame was there.
+    dropped: bool,
     /// Whether the source pad's segment was set since the start.
     segment_set: bool,
 }
@@ -257,7 +259,8 @@ impl Combine {
 impl Core {
     fn new(job: Job) -> Result<Self, String> {
         let display = gst_video::VideoInfo::from_caps(&job.caps).map_err(|error| error.to_string())?;
-        let decoder = LayerDecoder::new(&job.ladder, &job.keys).map_err(|error| error.to_string())?;
+        let make = if job.halves { LayerDecoder::with_halves } else { LayerDecoder::new };
+        let decoder = make(&job.ladder, &job.keys).map_err(|error| error.to_string())?;
         let (width, height) = job.ladder.size(0);
         let base = Picture::new(width, height).map_err(|error| error.to_string())?;
         let pool = gst_video::VideoBufferPool::new();
@@ -266,7 +269,17 @@ impl Core {
         config.set_params(Some(&job.caps), size, 2, 0);
         pool.set_config(config).map_err(|error| error.to_string())?;
         pool.set_active(true).map_err(|error| error.to_string())?;
-        Ok(Self { job, decoder, base, base_info: None, display, pool, block_start: None, segment_set: false })
+        Ok(Self {
+            job,
+            decoder,
+            base,
+            base_info: None,
+            display,
+            pool,
+            block_start: None,
+            dropped: false,
+            segment_set: false,
+        })
     }
 
     fn close(&self) {
@@ -296,12 +309,19 @@ impl Core {
             .ok_or(gst::FlowError::Error)?;
         if self.block_start != Some(slot.start) {
             self.block_start = Some(slot.start);
+            self.dropped = false;
             let at_hand = frames.iter().take_while(|frame| frame.is_some()).count();
             self.decoder.start_block(at_hand).map_err(|error| fail(element, &error))?;
         }
         let maps: Vec<_> = frames.iter().map_while(|frame| frame.as_ref()?.map_readable().ok()).collect();
         let slices: Vec<_> = maps.iter().map(|map| Some(map.as_slice())).collect();
         let decoded = self.decoder.decode(&self.base, &slices).map_err(|error| fail(element, &error))?;
+        self.dropped |= decoded.failure.is_some();
+        // Of the topmost layer of a step every other frame is missing, as it should be.
+        let layers = match slot.half.map(|half| usize::from(half.layers())) {
+            Some(half) if !self.dropped && slices.len() + 2 == half && decoded.layers + 1 == half => half,
+            _ => decoded.layers,
+        };
         if let Some(failure) = &decoded.failure {
             tracing::warn!(block = slot.block, layers = decoded.layers, %failure, "a layer was dropped");
         }
@@ -315,7 +335,7 @@ impl Core {
         inside.set_pts(base.pts());
         inside.set_duration(base.duration());
         inside.set_offset(u64::from(slot.block));
-        inside.set_offset_end(u64::try_from(decoded.layers).unwrap_or(0));
+        inside.set_offset_end(u64::try_from(layers).unwrap_or(0));
         Ok(Some(output))
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Job {
     pub(crate) ladder: Ladder,
     /// The grey key frame of each enhancement.
     pub(crate) keys: Vec<Bytes>,
+    /// Whether the enhancements come in halves.
+    pub(crate) halves: bool,
     /// The caps of the source pad, fixed.
     pub(crate) caps: gst::Caps,
     pub(crate) schedule: Arc<Schedule>,
@@ -61,7 +63,7 @@ impl Job {
         };
         let keys = manifest.layers.iter().skip(1).map(key).collect::<Result<_, _>>()?;
         let caps = picture_io::display_caps(manifest)?;
-        Ok(Self { ladder, keys, caps, schedule })
+        Ok(Self { ladder, keys, halves: manifest.in_halves(), caps, schedule })
     }
 }
 

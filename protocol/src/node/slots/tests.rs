@@ -39,7 +39,7 @@ fn ask_as(
     due: u64,
 ) -> Option<bool> {
     let id = ChunkId { title: "film".parse().unwrap(), block, layer: Layer::BASE };
-    let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 0 });
+    let request = StreamRequest::Chunk(ChunkRequest::whole(id, 0));
     let bytes = film.of(block, Layer::BASE).unwrap();
     let stream = StreamId(block.into());
     let wish =

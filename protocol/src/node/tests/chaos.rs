@@ -216,7 +216,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     let asked = (link(), 0_u64..8, any_title(), any_layer(), 0_u32..700).prop_map(
         |(link, stream, title, layer, block)| {
             let id = ChunkId { title, block, layer };
-            let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 1 });
+            let request = StreamRequest::Chunk(ChunkRequest::whole(id, 1));
             Input::Asked { link, stream: StreamId(stream), request }
         },
     );

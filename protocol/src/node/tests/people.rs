@@ -138,7 +138,7 @@ impl Rig {
     ) -> Result<(), Refusal> {
         let id = ChunkId { title: "film".parse().unwrap(), block, layer };
         let link = self.people[&user].links[&peer(name)];
-        self.ask(link, StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 100 }))
+        self.ask(link, StreamRequest::Chunk(ChunkRequest::whole(id, 100)))
     }
 
     pub(super) fn base_of(&self, user: UserId) -> &str {

@@ -63,7 +63,7 @@ impl Alone {
         self.streams += 1;
         let stream = StreamId(self.streams);
         let id = ChunkId { title: "film".parse().unwrap(), block, layer };
-        let request = StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 100 });
+        let request = StreamRequest::Chunk(ChunkRequest::whole(id, 100));
         let outputs = self.input(Input::Asked { link: LinkId(link), stream, request: request.clone() });
         match &outputs[..] {
             [Output::Grant { stream: to, request: granted, slot: true, .. }] => {

@@ -16,7 +16,7 @@ fn ask(rig: &mut Rig, user: UserId, name: &str, blocks: std::ops::Range<u32>) ->
     let link = rig.people[&user].links[&peer(name)];
     let mut request = |block| {
         let id = ChunkId { title: "film".parse().unwrap(), block, layer: Layer::BASE };
-        rig.request(link, StreamRequest::Chunk(ChunkRequest { id, deadline_ms: 10_000 }))
+        rig.request(link, StreamRequest::Chunk(ChunkRequest::whole(id, 10_000)))
     };
     blocks.map(&mut request).collect()
 }

@@ -249,7 +249,9 @@ impl Rig {
 
     pub(super) fn transitions(&self) -> Vec<(u32, Quality, Quality, crate::quality::Cause)> {
         let seen = |(_, event): &(Time, Event)| match event {
-            Event::Transition { block, from, to, cause, .. } => Some((*block, *from, *to, *cause)),
+            Event::Transition { block, from, to, cause, .. } => {
+                Some((*block, from.quality, to.quality, *cause))
+            }
             _ => None,
         };
         self.events.iter().filter_map(seen).collect()

@@ -42,8 +42,11 @@ pub(super) fn chunk(block: u32, layer: Layer) -> ChunkId {
 /// Ten blocks of a second; Base at two nodes.
 pub(super) fn shape() -> Shape {
     let sources = vec![vec![base_1(), base_2()], vec![node("enh1-1", 3)], vec![node("enh2-1", 4)]];
-    let pace =
-        Pace { duration: Span::from_secs(1), lengths: [50_000, 62_000, 100_000].map(ByteCount).to_vec() };
+    let pace = Pace {
+        duration: Span::from_secs(1),
+        lengths: [50_000, 62_000, 100_000].map(ByteCount).to_vec(),
+        halves: Vec::new(),
+    };
     Shape {
         manifest_length: 9,
         manifest_hash: Hash::of(b"manifest"),
@@ -264,7 +267,7 @@ impl Rig {
         let stream = StreamId(self.streams);
         // Its picture is due in four seconds; Base is of use for longer.
         let deadline_ms = if id.layer == Layer::BASE { 14_000 } else { 4_000 };
-        let request = StreamRequest::Chunk(ChunkRequest { id: id.clone(), deadline_ms });
+        let request = StreamRequest::Chunk(ChunkRequest::whole(id.clone(), deadline_ms));
         let held = self.held.contains(id);
         let mut outputs = self.input(Input::Asked { link: LinkId(link), stream, request, held, length: 100 });
         let answer = outputs.iter().position(|output| {
