@@ -20,6 +20,7 @@ pub mod misses;
 pub mod recursion;
 pub mod sizing;
 mod terms;
+mod wide;
 
 use std::fmt;
 

@@ -8,8 +8,11 @@
 //! n viewings that take x of the other resources, `n q_n(x) = sum rho_s q_(n-1)(x -
 //! u_s)` over all streams s. A threshold is a resource too, of which viewings of
 //! its class take one unit each; so one pass gives every threshold at once. All
-//! terms are positive: no digits are lost.
+//! terms are positive, and no weight is too large or too small to be told (the
+//! states that count under a threshold of 0 may weigh `1e-3000` of those under
+//! none): no digits are lost.
 
+use super::wide::Wide;
 use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, at, check_erlangs};
 
 /// The most steps of the recursion.
@@ -49,7 +52,8 @@ pub struct Site {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     /// `blocking[T][k]`, for T from 0 to C: the mean over the streams of class k,
-    /// weighed by their loads; 0 for a class that asks for nothing.
+    /// weighed by their loads; 0 for a class that asks for nothing. Only for T = 0
+    /// if there is no stream of the class that is looked at.
     pub blocking: Vec<Vec<f64>>,
 }
 
@@ -75,7 +79,8 @@ impl Space {
         let slots = site.slots;
         let counts =
             |of: usize| site.streams.iter().map(move |stream| u32::from(stream.class == of)).collect();
-        let mut limits = vec![(slots, counts(class))];
+        let asked = site.streams.iter().any(|stream| stream.class == class);
+        let mut limits = vec![(if asked { slots } else { 0 }, counts(class))];
         for (other, threshold) in site.thresholds.iter().enumerate() {
             if other != class && *threshold < slots {
                 limits.push((*threshold, counts(other)));
@@ -150,32 +155,28 @@ impl Site {
         self.check(class)?;
         let space = Space::new(self, class)?;
         let (ahead, lawful) = space.moves(self.streams.len());
-        let counts = at(self.slots) + 1;
+        let counts = space.axes.first().map_or(1, |axis| at(axis.limit) + 1);
         // By the number of viewings of the class: all weight, and for each stream
         // the weight of the states in which it is blocked but for the threshold.
-        let mut all = vec![0.0; counts];
-        let mut blocked = vec![vec![0.0; counts]; self.streams.len()];
-        let mut row = vec![0.0; space.cells];
+        let mut all = vec![Wide::ZERO; counts];
+        let mut blocked = vec![vec![Wide::ZERO; counts]; self.streams.len()];
+        let mut row = vec![Wide::ZERO; space.cells];
         if let Some(first) = row.first_mut() {
-            *first = 1.0;
+            *first = Wide::ONE;
         }
         for viewings in 0..=self.slots {
             if viewings > 0 {
                 row = self.next_row(&row, viewings, &ahead, &lawful);
-                if row.iter().copied().fold(0.0, f64::max) > 1e100 {
-                    let sums = blocked.iter_mut().chain([&mut all, &mut row]);
-                    sums.flatten().for_each(|weight| *weight *= 1e-100);
-                }
             }
-            for (cell, weight) in row.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            for (cell, weight) in row.iter().enumerate().filter(|(_, weight)| weight.is_some()) {
                 let count = cell % counts;
                 if let Some(all) = all.get_mut(count) {
-                    *all += weight;
+                    *all += *weight;
                 }
                 for (lawful, blocked) in lawful.iter().zip(&mut blocked) {
                     let open = viewings < self.slots && lawful.get(cell).copied().unwrap_or(false);
                     if let (false, Some(blocked)) = (open, blocked.get_mut(count)) {
-                        *blocked += weight;
+                        *blocked += *weight;
                     }
                 }
             }
@@ -196,14 +197,14 @@ impl Site {
         self.streams.iter().try_for_each(|stream| check_erlangs(stream.class + 1, stream.erlangs))
     }
 
-    fn next_row(&self, row: &[f64], viewings: u32, ahead: &[usize], lawful: &[Vec<bool>]) -> Vec<f64> {
-        let mut next = vec![0.0; row.len()];
+    fn next_row(&self, row: &[Wide], viewings: u32, ahead: &[usize], lawful: &[Vec<bool>]) -> Vec<Wide> {
+        let mut next = vec![Wide::ZERO; row.len()];
         for ((stream, ahead), lawful) in self.streams.iter().zip(ahead).zip(lawful) {
             let rate = stream.erlangs / f64::from(viewings);
             let places = next.get_mut(*ahead..).unwrap_or(&mut []);
             for ((place, weight), lawful) in places.iter_mut().zip(row).zip(lawful) {
-                if *lawful {
-                    *place += rate * weight;
+                if *lawful && weight.is_some() {
+                    *place += *weight * rate;
                 }
             }
         }
@@ -211,23 +212,23 @@ impl Site {
     }
 
     /// From weights by number of viewings to probabilities by threshold.
-    fn sum_up(&self, class: usize, all: &[f64], blocked: &[Vec<f64>]) -> Result<Sweep, TheoryError> {
+    fn sum_up(&self, class: usize, all: &[Wide], blocked: &[Vec<Wide>]) -> Result<Sweep, TheoryError> {
         let mut sweep = Vec::with_capacity(all.len());
-        let mut total = 0.0;
-        let mut sums = vec![0.0; self.streams.len()];
+        let mut total = Wide::ZERO;
+        let mut sums = vec![Wide::ZERO; self.streams.len()];
         for (threshold, weight) in all.iter().enumerate() {
-            total += weight;
-            if total <= 0.0 {
+            total += *weight;
+            if !total.is_some() {
                 return Err(TheoryError::Unstable);
             }
             let mut load = vec![0.0; self.classes];
             let mut lost = vec![0.0; self.classes];
             for ((stream, sum), blocked) in self.streams.iter().zip(&mut sums).zip(blocked) {
-                let here = blocked.get(threshold).copied().unwrap_or(0.0);
+                let here = blocked.get(threshold).copied().unwrap_or(Wide::ZERO);
                 let before = *sum;
                 *sum += here;
                 // At the threshold every state blocks its class.
-                let share = if stream.class == class { before + weight } else { *sum } / total;
+                let share = if stream.class == class { before + *weight } else { *sum } / total;
                 if let (Some(load), Some(lost)) = (load.get_mut(stream.class), lost.get_mut(stream.class)) {
                     *load += stream.erlangs;
                     *lost += stream.erlangs * share;
@@ -243,7 +244,7 @@ impl Site {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 mod tests {
-    use super::super::{Load, System, misses};
+    use super::super::{Load, MAX_ERLANGS, System, misses};
     use super::*;
 
     fn stream(class: usize, erlangs: f64, to_viewers: u32, to_origin: u32) -> Stream {
@@ -269,6 +270,44 @@ mod tests {
             let expected = System::new(100, loads).unwrap().blocking();
             assert!(blocked.iter().zip(&expected).all(|(left, right)| near(*left, *right)), "{threshold}");
         }
+    }
+
+    #[test]
+    fn a_million_erlangs_leave_all_digits_under_every_threshold() {
+        for (rho, other) in [(1e6, 900.0), (1e6, 1e6), (MAX_ERLANGS, 1e-3), (0.0, 1e6)] {
+            let streams = vec![stream(0, other, 1, 0), stream(2, rho, 1, 0)];
+            let blocking = site(1000, streams).sweep(2).unwrap().blocking;
+            for threshold in [0, 1, 500, 999, 1000] {
+                let loads = vec![Load::of(other), Load::of(rho).up_to(threshold)];
+                let expected = System::new(1000, loads).unwrap().blocking();
+                let found = &blocking[at(threshold)];
+                let same = near(found[0], expected[0]) && (rho <= 0.0 || near(found[2], expected[1]));
+                assert!(same, "{rho} {other} {threshold}: {found:?} {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_overfilled_link_keeps_the_states_that_are_likely_only_at_its_border() {
+        // Gold alone would fill the link with 120 viewings; bronze, a thousandth as
+        // often asked for, with 480: most states are of the latter.
+        let streams = vec![stream(0, 1e9, 4, 0), stream(0, 1e6, 1, 0)];
+        let site = Site { to_viewers: Some(480), ..site(600, streams) };
+        let blocked = site.sweep(2).unwrap().blocking[0][0];
+        let (mut all, mut lost) = (0.0, 0.0);
+        for gold in 0..=120_u32 {
+            for bronze in 0..=480 - 4 * gold {
+                let term = |rho: f64, n: u32| (1..=n).map(|k| (rho / f64::from(k)).ln()).sum::<f64>();
+                // Beside the fullest state.
+                let weight = (term(1e9, gold) + term(1e6, bronze) - term(1e6, 480)).exp();
+                let left = 480 - 4 * gold - bronze;
+                all += weight;
+                lost +=
+                    weight * (1e9 * f64::from(u32::from(left < 4)) + 1e6 * f64::from(u32::from(left < 1)));
+            }
+        }
+        let expected = lost / all / (1e9 + 1e6);
+        assert!((blocked - expected).abs() < 1e-9, "{blocked} {expected}");
     }
 
     #[test]
