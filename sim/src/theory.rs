@@ -13,6 +13,7 @@
 //! becomes without thresholds, [`misses`] adds the link to the origin, and
 //! [`sizing`] looks for thresholds with which targets are met.
 
+mod apart;
 mod convolution;
 pub mod enumeration;
 pub mod limits;

@@ -157,24 +157,35 @@ impl PlanFile {
         classes.filter_map(|((_, demand), blocked)| Some(demand.as_ref()?.arrivals_per_hour * blocked)).sum()
     }
 
-    /// The site as the mathematics wants it, and the unit of its links in Mbit/s:
-    /// the largest that all rates are multiples of, to 0.1 Mbit/s, or as often that
-    /// as keeps the work small. Rates are rounded up to it, links down.
+    /// The unit of which all rates are multiples, to a kbit/s, in Mbit/s.
+    pub(super) fn unit(&self) -> f64 {
+        let thousandths = |rate: f64| whole((rate * 1e3 - 1e-6).ceil());
+        let rates = [self.rates.gold, self.rates.silver, self.rates.bronze].map(thousandths);
+        f64::from(rates.into_iter().fold(0, common).max(1)) / 1e3
+    }
+
+    /// The site as the mathematics wants it, and the unit of its links in Mbit/s: the
+    /// largest that all rates are multiples of, or as often that as keeps the work
+    /// small. Rates are rounded up to it, links down.
     pub fn site(&self) -> Result<(Site, f64), PlanError> {
         self.check()?;
-        let tenths = |rate: f64| whole((rate * 10.0).ceil());
-        let tenths = [self.rates.gold, self.rates.silver, self.rates.bronze].map(tenths);
-        let exact = f64::from(tenths.into_iter().fold(0, common).max(1)) / 10.0;
         let limited = self.limited();
         let mut places = (0..).zip(TitleClass::ALL).filter(|(_, class)| limited.contains(class));
         let first = places.next().map_or(0, |(place, _)| place);
-        let mut grain = exact;
+        let mut units = 1_u32;
         loop {
+            let grain = self.unit() * f64::from(units);
             let site = self.in_units(grain)?;
-            if site.steps(first) <= ENOUGH_STEPS || grain > 1e5 {
+            if site.steps(first) <= ENOUGH_STEPS {
                 return Ok((site, grain));
             }
-            grain += exact;
+            // A unit in which all qualities are the same would say nothing.
+            if grain >= self.rates.gold {
+                let what = format!("{} slots are too many beside such links and thresholds", site.slots);
+                let hint = "leave a link out that does not fill, or thresholds that need not be kept";
+                return wrong("site.slots", what, hint);
+            }
+            units = units.saturating_add(1 + units / 16);
         }
     }
 

@@ -54,6 +54,8 @@ pub struct PlanReport {
     pub lost_per_hour: f64,
     /// In which units the links were calculated, in Mbit/s.
     pub grain_mbps: f64,
+    /// Whether rates had to be rounded up to that, since the site is large.
+    pub rounded: bool,
     /// More demand.
     pub cliff: Vec<Cliff>,
     /// Blocking of each class for each threshold of the one that has it.
@@ -101,6 +103,7 @@ pub(super) fn assemble(
         classes,
         lost_per_hour,
         grain_mbps,
+        rounded: grain_mbps > file.unit() * 1.5,
         cliff,
         svg,
     }
@@ -151,6 +154,13 @@ impl fmt::Display for PlanReport {
             "{:.2} requests an hour are refused (offered and carried in erlangs)",
             self.lost_per_hour
         )?;
+        if self.rounded {
+            writeln!(
+                f,
+                "links are counted in units of {:.3} Mbit/s, rates rounded up to them",
+                self.grain_mbps
+            )?;
+        }
         for cliff in &self.cliff {
             let refused: Vec<String> = cliff
                 .blocking

@@ -167,3 +167,29 @@ fn the_class_that_may_lose_most_stands_back_and_then_the_one_before_it() {
     light.class.archived.as_mut().unwrap().arrivals_per_hour = 0.0;
     assert_eq!(plan(&light).unwrap().classes[2].threshold, None);
 }
+
+#[test]
+fn a_large_site_with_a_full_link_is_calculated_in_the_units_of_its_rates() {
+    let mix = |demand: ClassDemand| ClassDemand { gold: 0.2, silver: 0.5, bronze: 0.3, ..demand };
+    let mut file = equal();
+    file.site = SiteFile { slots: 1000, to_viewers_mbps: Some(900.0), to_origin_mbps: None };
+    file.rates = Rates { gold: 4.0, silver: 2.0, bronze: 1.0 };
+    let open = |demand| Some(ClassDemand { threshold: Some(1000), ..mix(demand) });
+    file.class.archived = open(class(600.0, 20.0, None));
+    file.class.first_time = None;
+    file.class.ad_hoc = open(class(900.0, 20.0, None));
+    let report = plan(&file).unwrap();
+    let load = |share: f64, units| Load::of(500.0 * share).taking(units);
+    let system = System::new(900, vec![load(0.2, 4), load(0.5, 2), load(0.3, 1)]).unwrap();
+    let by_quality = sim::theory::limits::kaufman_roberts(&system);
+    let exact = 0.2 * by_quality[0] + 0.5 * by_quality[1] + 0.3 * by_quality[2];
+    assert!((report.classes[0].blocking - exact).abs() < 1e-9, "{report} {exact}");
+    assert_eq!((report.grain_mbps, report.rounded), (1.0, false));
+    // Rates of which nothing is a multiple are rounded where the site is large.
+    file.rates = Rates { gold: 4.001, silver: 2.003, bronze: 1.009 };
+    let (_, grain) = file.site().unwrap();
+    assert!(grain > 0.2 && grain < 0.3, "{grain}");
+    file.class.archived.as_mut().unwrap().threshold = Some(500);
+    let error = file.site().unwrap_err().to_string();
+    assert_eq!(error, "`site.slots`: 1000 slots are too many beside such links and thresholds");
+}

@@ -7,16 +7,20 @@
 //! Kaufman-Roberts recursion is exact: with `q_n(x)` the weight of all states with
 //! n viewings that take x of the other resources, `n q_n(x) = sum rho_s q_(n-1)(x -
 //! u_s)` over all streams s. A threshold is a resource too, of which viewings of
-//! its class take one unit each; so one pass gives every threshold at once. All
+//! its class take one unit each; so one pass gives every threshold at once. Where no
+//! other class has one, its class is solved apart from the others, and much larger
+//! sites are possible. All
 //! terms are positive, and no weight is too large or too small to be told (the
 //! states that count under a threshold of 0 may weigh `1e-3000` of those under
 //! none): no digits are lost.
 
 use super::wide::Wide;
-use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, at, check_erlangs};
+use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, apart, at, check_erlangs};
 
 /// The most steps of the recursion.
 pub const MAX_STEPS: u64 = 1_000_000_000;
+/// What a state of slots and links costs where one class is solved apart.
+const STEPS_APART: u64 = 50;
 
 /// Viewings that take the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,17 +90,10 @@ impl Space {
                 limits.push((*threshold, counts(other)));
             }
         }
-        let to_viewers = site.streams.iter().map(|stream| stream.to_viewers).collect();
-        let to_origin = site.streams.iter().map(|stream| stream.to_origin).collect();
-        for (limit, takes) in [(site.to_viewers, to_viewers), (site.to_origin, to_origin)] {
-            let takes: Vec<u32> = takes;
-            let most = takes.iter().max().copied().unwrap_or(0);
-            // A link that all slots together cannot fill is no limit.
-            if let Some(limit) = limit.filter(|limit| u64::from(*limit) < u64::from(most) * u64::from(slots))
-            {
-                limits.push((limit, takes));
-            }
-        }
+        let [to_viewers, to_origin] = site.links();
+        let takes = |of: fn(&Stream) -> u32| site.streams.iter().map(of).collect();
+        limits.extend(to_viewers.map(|limit| (limit, takes(|stream| stream.to_viewers))));
+        limits.extend(to_origin.map(|limit| (limit, takes(|stream| stream.to_origin))));
         limits
     }
 
@@ -142,8 +139,30 @@ impl Site {
         Self { streams: streams.collect(), ..self.clone() }
     }
 
+    /// The links to the viewers and to the origin, if they can be full: one that all
+    /// slots together cannot fill is no limit.
+    fn links(&self) -> [Option<u32>; 2] {
+        let limit = |limit: Option<u32>, takes: fn(&Stream) -> u32| {
+            let most = self.streams.iter().map(takes).max().unwrap_or(0);
+            limit.filter(|limit| u64::from(*limit) < u64::from(most) * u64::from(self.slots))
+        };
+        [limit(self.to_viewers, |stream| stream.to_viewers), limit(self.to_origin, |stream| stream.to_origin)]
+    }
+
+    /// Whether no class but this one has a threshold.
+    fn is_alone(&self, class: usize) -> bool {
+        let held = |(other, threshold): (usize, &u32)| other != class && *threshold < self.slots;
+        !self.thresholds.iter().enumerate().any(held)
+    }
+
     /// How many steps a sweep over the thresholds of `class` takes.
     pub fn steps(&self, class: usize) -> u64 {
+        if self.is_alone(class) {
+            let cells = self.links().into_iter().flatten();
+            let cells =
+                cells.fold(u64::from(self.slots) + 1, |all, link| all.saturating_mul(u64::from(link) + 1));
+            return cells.saturating_mul(STEPS_APART);
+        }
         let streams = u64::try_from(self.streams.len()).unwrap_or(u64::MAX);
         let rows = streams.saturating_mul(u64::from(self.slots) + 1);
         let limits = Space::limits(self, class);
@@ -153,6 +172,18 @@ impl Site {
     /// `B_k` for each threshold of `class`, from 0 to C.
     pub fn sweep(&self, class: usize) -> Result<Sweep, TheoryError> {
         self.check(class)?;
+        if self.is_alone(class) && self.streams.iter().any(|stream| stream.class == class) {
+            if self.steps(class) > MAX_STEPS {
+                return Err(TheoryError::States);
+            }
+            let (all, blocked) = apart::by_viewings(self, class, self.links());
+            return self.sum_up(class, &all, &blocked);
+        }
+        self.sweep_together(class)
+    }
+
+    /// The sweep with thresholds of other classes too: all classes in one recursion.
+    fn sweep_together(&self, class: usize) -> Result<Sweep, TheoryError> {
         let space = Space::new(self, class)?;
         let (ahead, lawful) = space.moves(self.streams.len());
         let counts = space.axes.first().map_or(1, |axis| at(axis.limit) + 1);
@@ -246,6 +277,7 @@ impl Site {
 mod tests {
     use super::super::{Load, MAX_ERLANGS, System, misses};
     use super::*;
+    use crate::rng::Rng;
 
     fn stream(class: usize, erlangs: f64, to_viewers: u32, to_origin: u32) -> Stream {
         Stream { class, erlangs, to_viewers, to_origin }
@@ -343,6 +375,32 @@ mod tests {
             let expected = misses::blocking(40, 12, &classes).unwrap();
             for (found, expected) in sweep.blocking[at(threshold)].iter().zip(expected) {
                 assert!(near(*found, expected.class), "{threshold}: {found} {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_class_apart_gives_what_all_together_give() {
+        let seed = 2007;
+        let mut rng = Rng::new(seed);
+        let number = |count: usize| u32::try_from(count).unwrap();
+        for case in 0..60 {
+            let slots = 1 + rng.below(9);
+            let streams = (0..=rng.below(5)).map(|_| {
+                let of = number(rng.below(4));
+                stream(rng.below(3), rng.unit() * 5.0, of, number(rng.below(3)))
+            });
+            let streams: Vec<Stream> = [stream(2, 1.5, 1, 1)].into_iter().chain(streams).collect();
+            let site = Site {
+                to_viewers: rng.chance(0.7).then(|| number(rng.below(2 * slots + 2))),
+                to_origin: rng.chance(0.7).then(|| number(rng.below(slots + 1))),
+                ..site(number(slots), streams)
+            };
+            let (apart, together) = (site.sweep(2).unwrap(), site.sweep_together(2).unwrap());
+            assert_eq!(apart.blocking.len(), together.blocking.len());
+            for (apart, together) in apart.blocking.iter().zip(&together.blocking) {
+                let same = apart.iter().zip(together).all(|(left, right)| near(*left, *right));
+                assert!(same, "seed {seed}, case {case}: {apart:?} {together:?} in {site:?}");
             }
         }
     }

@@ -78,6 +78,14 @@ impl Mul<f64> for Wide {
     }
 }
 
+impl Mul for Wide {
+    type Output = Self;
+
+    fn mul(self, other: Self) -> Self {
+        Self::settled(self.value * other.value, self.steps.saturating_add(other.steps))
+    }
+}
+
 /// As a float: 0 or infinite if the quotient is beyond all floats.
 impl Div for Wide {
     type Output = f64;
@@ -115,5 +123,7 @@ mod tests {
         assert!(!(power * 0.0).is_some() && !Wide::ZERO.is_some());
         let back = (0..2_000).fold(power, |power, _| power * 1e-6);
         assert!((back / Wide::ONE - 1.0).abs() < 1e-10, "{back:?}");
+        let inverse = (0..2_000).fold(Wide::ONE, |power, _| power * 1e-6);
+        assert!((power * inverse / Wide::ONE - 1.0).abs() < 1e-10, "{inverse:?}");
     }
 }
