@@ -20,7 +20,7 @@ use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, apart, at, check_erlangs};
 /// The most steps of the recursion.
 pub const MAX_STEPS: u64 = 1_000_000_000;
 /// What a state of slots and links costs where one class is solved apart.
-const STEPS_APART: u64 = 50;
+const STEPS_APART: u64 = 20;
 
 /// Viewings that take the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
