@@ -366,10 +366,10 @@ impl Driver {
                 status.events = self.news.lines(self.now());
                 self.output(Output::Send { link, message: Message::ProxyStatus(status) });
             }
-            Output::GiveUp { chunk } => {
+            Output::GiveUp { chunk, why } => {
                 self.nodes.fetched(&chunk);
                 if let Some(growing) = self.shelf.give_up(&chunk) {
-                    growing.fail(Refusal::Upstream);
+                    growing.fail(why);
                 }
             }
             Output::Serve { stream } => self.serve(stream, Part::Whole, Form::Whole),

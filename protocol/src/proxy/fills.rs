@@ -157,6 +157,11 @@ impl Fills {
             // It lives and is honest; it has not got this one, or not yet.
             FillFailure::Refused(_) => {}
         }
+        if why == FillFailure::Refused(Refusal::Coming) {
+            // From an archive, so with nobody else: the client waits, and asks again.
+            self.done(chunk);
+            return Some(Next::GiveUp);
+        }
         let from = self.choose(now, &choice.sources, &tried);
         let passing = matches!(
             why,

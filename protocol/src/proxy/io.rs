@@ -264,6 +264,8 @@ pub enum Output {
     GiveUp {
         /// Which.
         chunk: ChunkId,
+        /// What they are told.
+        why: Refusal,
     },
     /// Send what is asked for on this stream, as it comes or from memory, then
     /// say how it went.

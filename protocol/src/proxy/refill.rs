@@ -102,7 +102,11 @@ impl Proxy {
         let choice = self.choice(now, chunk, None);
         let Some(next) = self.fills.failed(now, chunk, why, &choice, &self.config) else { return };
         self.event(Event::FillFailed { chunk: chunk.clone(), from, why });
-        self.go_on(chunk, next);
+        if why == FillFailure::Refused(Refusal::Coming) {
+            self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Coming });
+        } else {
+            self.go_on(chunk, next);
+        }
         if next == Next::GiveUp {
             self.lacking(now, chunk, None);
         }
@@ -113,7 +117,9 @@ impl Proxy {
         match next {
             Next::From(_) => self.fetch(chunk),
             Next::Parked => {}
-            Next::GiveUp => self.outputs.push_back(Output::GiveUp { chunk: chunk.clone() }),
+            Next::GiveUp => {
+                self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Upstream })
+            }
         }
     }
 
