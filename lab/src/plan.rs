@@ -49,12 +49,12 @@ pub fn plan(file: &PlanFile) -> Result<PlanReport, PlanError> {
     Ok(report::assemble(file, &site, grain, (class, outcome), &sweep, &blocking, cliff))
 }
 
-/// Who stands back: the class, the blocking for each of its thresholds, and the best
-/// of them, if there is one. What others before it had to give up is set.
-fn stand_back(
-    file: &PlanFile,
-    site: &mut Site,
-) -> Result<(TitleClass, Vec<Vec<f64>>, Option<u32>), PlanError> {
+/// Who stands back: the class, the blocking of all classes for each of its thresholds,
+/// and the best of these, if there is one.
+type StandsBack = (TitleClass, Vec<Vec<f64>>, Option<u32>);
+
+/// Finds who stands back. What others before it had to give up is set.
+fn stand_back(file: &PlanFile, site: &mut Site) -> Result<StandsBack, PlanError> {
     let candidates = file.limited();
     let mut all = Vec::new();
     for class in &candidates {

@@ -118,7 +118,7 @@ impl Proxy {
             Next::From(_) => self.fetch(chunk),
             Next::Parked => {}
             Next::GiveUp => {
-                self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Upstream })
+                self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Upstream });
             }
         }
     }

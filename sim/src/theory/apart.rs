@@ -153,7 +153,9 @@ pub(super) fn by_viewings(site: &Site, class: usize, links: [Option<u32>; 2]) ->
         }
     }
     all.reverse();
-    blocked.iter_mut().for_each(|blocked| blocked.reverse());
+    for chances in &mut blocked {
+        chances.reverse();
+    }
     let of_stream = |stream: &Stream| {
         let kind = kinds.binary_search(&units(stream)).ok();
         kind.and_then(|kind| blocked.get(kind)).cloned().unwrap_or_default()

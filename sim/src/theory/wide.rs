@@ -96,7 +96,7 @@ impl Div for Wide {
         match steps {
             ..-3 => 0.0,
             4.. => f64::INFINITY,
-            steps => (0..steps.abs()).fold(quotient, |q, _| if steps < 0 { q / STEP } else { q * STEP }),
+            steps => (0..steps.abs()).fold(quotient, |quotient, _| quotient / STEP.powi(-steps.signum())),
         }
     }
 }
