@@ -160,7 +160,7 @@ impl Proxy {
             let (choice, length) = (self.choice_at(now, server, &chunk), self.length(&chunk));
             match self.fills.start(now, &chunk, length, &choice, &self.config) {
                 Ok(Next::Parked) => self.changed = true,
-                Ok(_) => self.fetch(&chunk),
+                Ok(_) => {}
                 Err(_) => {
                     let over = self.advisor.plans.lacks(&chunk, Some(server));
                     self.conclude(now, over);
@@ -259,14 +259,15 @@ impl Proxy {
         self.think(now, damaged);
     }
 
-    /// The first bytes of a chunk are here.
-    pub(super) fn begun(&mut self, now: Time, chunk: &ChunkId) {
-        let Some(from) = self.fills.source(chunk) else { return };
-        self.fills.begun(chunk);
+    /// So much more of a chunk is here.
+    pub(super) fn came(&mut self, now: Time, chunk: &ChunkId, bytes: u64) {
+        let from = self.fills.source(chunk).filter(|_| self.fills.is_sent(chunk));
+        let Some(from) = from else { return };
+        self.fills.came(chunk, bytes);
         if let Some(node) = self.lines.find(from.address) {
             self.lines.delivered(now, node);
         }
-        self.advisor.flows.begun(now, chunk, self.server_at(from.address));
+        self.advisor.flows.came(now, chunk, self.server_at(from.address), bytes);
         for fetch in self.advisor.plans.begun(chunk) {
             self.think(now, MindInput::Begun { fetch });
         }
@@ -281,7 +282,7 @@ impl Proxy {
             Server::Peer(_) => &mut counts.bytes_from_peers,
         };
         *from = from.saturating_add(length);
-        let rate = self.advisor.flows.arrived(now, chunk, server, length);
+        let rate = self.advisor.flows.rate(server);
         let delay = (round_trip > Span::ZERO).then(|| Span::from_nanos(round_trip.as_nanos() / 2));
         self.advisor.mind.handle_input(now, MindInput::Measured { server, delay, rate });
         let (meant, over) = self.advisor.plans.arrived(chunk, length);
@@ -293,7 +294,7 @@ impl Proxy {
 
     /// A chunk does not come, from this server or from anybody.
     pub(super) fn lacking(&mut self, now: Time, chunk: &ChunkId, server: Option<Server>) {
-        self.advisor.flows.broken(chunk);
+        self.advisor.flows.over(now, chunk);
         let over = self.advisor.plans.lacks(chunk, server);
         self.settle_fetches(now, over);
     }

@@ -137,9 +137,9 @@ impl Lines {
     }
 
     /// It answered a probe.
-    pub(super) fn alive(&mut self, now: Time, id: NodeId, number: u32, config: &ProxyConfig) {
+    pub(super) fn alive(&mut self, now: Time, id: NodeId, number: u32) {
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.vigil.answered(now, number, config.probe_every);
+            node.vigil.answered(now, number);
         }
     }
 
@@ -194,6 +194,11 @@ impl Lines {
     /// The round trip.
     pub(super) fn round_trip(&self, id: NodeId) -> Span {
         self.nodes.get(&id).map_or(Span::ZERO, |node| node.vigil.round_trip())
+    }
+
+    /// The least round trip of late: without what stands in queues.
+    pub(super) fn least_round_trip(&self, id: NodeId) -> Span {
+        self.nodes.get(&id).map_or(Span::ZERO, |node| node.vigil.least_round_trip())
     }
 
     /// Asks a node whether it is there, out of turn.
