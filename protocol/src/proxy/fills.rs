@@ -48,6 +48,8 @@ pub(super) struct Asking<'a> {
     pub(super) from: Upstream,
     /// Whether the source was asked.
     pub(super) sent: bool,
+    /// When.
+    pub(super) asked: Time,
     /// What has not come yet, in bytes.
     pub(super) left: u64,
     /// When it is due, if a client waits for it.
@@ -156,7 +158,7 @@ impl Fills {
     pub(super) fn asking(&self) -> impl Iterator<Item = Asking<'_>> {
         self.under_way.iter().filter_map(|(chunk, fill)| {
             let left = fill.length.saturating_sub(fill.came);
-            Some(Asking { chunk, from: fill.from?, sent: fill.sent, left, due: fill.due })
+            Some(Asking { chunk, from: fill.from?, sent: fill.sent, asked: fill.asked, left, due: fill.due })
         })
     }
 

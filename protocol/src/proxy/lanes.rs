@@ -85,6 +85,20 @@ impl Proxy {
         }
     }
 
+    /// A node is not blamed for a full line: one on which another was asked earlier and
+    /// still delivers.
+    pub(super) fn excuse_crowded(&mut self) {
+        for (node, since) in self.lines.probed() {
+            let is_served_first = |asking: Asking<'_>| {
+                let other = self.lines.find(asking.from.address).filter(|other| *other != node);
+                let earlier = asking.sent && asking.asked <= since;
+                earlier && other.is_some_and(|other| !self.lines.withholds_since(other, since))
+            };
+            let crowded = self.fills.asking().any(is_served_first);
+            self.lines.set_crowded(node, crowded);
+        }
+    }
+
     /// What is to be asked for next at a server, if its line has room.
     fn next_at(&self, now: Time, server: Server) -> Option<(ChunkId, Upstream)> {
         let mut taken = Taken::default();
@@ -149,7 +163,7 @@ mod tests {
             (chunk(3, Layer::BASE), Some(at(10))),
         ];
         let rank = |(chunk, due): &(ChunkId, Option<Time>)| {
-            rank(at(100), &Asking { chunk, from, sent: false, left: 1, due: *due })
+            rank(at(100), &Asking { chunk, from, sent: false, asked: at(0), left: 1, due: *due })
         };
         let mut order: Vec<usize> = (0..waiting.len()).collect();
         order.sort_by_key(|place| waiting.get(*place).map(rank));

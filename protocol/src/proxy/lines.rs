@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 
 /// The most nodes remembered; those that nobody needs make room.
 const MOST_NODES: usize = 256;
+/// How many times longer silence is borne on a crowded line.
+const CROWDED: u64 = 3;
 
 /// A node upstream, numbered in the order in which it was first heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,6 +184,19 @@ impl Lines {
     /// Whether no piece of film came from it since then.
     pub(super) fn withholds_since(&self, id: NodeId, since: Time) -> bool {
         self.nodes.get(&id).is_none_or(|node| node.delivered <= since)
+    }
+
+    /// Nodes that leave a question unanswered, and since when.
+    pub(super) fn probed(&self) -> Vec<(NodeId, Time)> {
+        let probed = |(id, node): (&NodeId, &Node)| Some((*id, node.vigil.probed_since()?));
+        self.nodes.iter().filter_map(probed).collect()
+    }
+
+    /// Whether a node's answer may stand in a queue behind what others send.
+    pub(super) fn set_crowded(&mut self, id: NodeId, crowded: bool) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.vigil.set_lenience(if crowded { CROWDED } else { 1 });
+        }
     }
 
     /// When a node that leaves a question unanswered is quiet.

@@ -132,3 +132,31 @@ fn what_waits_for_a_node_that_dies_is_asked_of_the_next_in_the_same_order() {
     assert_eq!(whole(&mut rig, &all[0]), [fill(&all[1], base_2())]);
     assert_eq!(whole(&mut rig, &all[1]), [fill(&all[2], base_2())]);
 }
+
+#[test]
+fn a_node_is_not_silent_while_another_that_was_asked_before_takes_the_line() {
+    let mut rig = narrow();
+    let (base, enh1) = (chunk(0, Layer::BASE), chunk(0, Layer::ENH1));
+    rig.ask(GOLD, &enh1).unwrap();
+    rig.ask(GOLD, &base).unwrap();
+    // Two clients' worth of enhancements come; the Base node's answers are behind them.
+    came(&mut rig, &enh1, 1_000);
+    rig.run(Span::from_millis(10));
+    rig.fake(base_1()).dead = true;
+    let silent = |rig: &Rig| rig.events.contains(&Event::Silent { node: base_1() });
+    for _ in 0..8 {
+        rig.run(Span::from_millis(100));
+        came(&mut rig, &enh1, 1_000);
+    }
+    assert!(!silent(&rig), "after 800 ms");
+    for _ in 0..6 {
+        rig.run(Span::from_millis(100));
+        came(&mut rig, &enh1, 1_000);
+    }
+    assert!(silent(&rig), "three times as long as on an empty line");
+    // Nothing else is on the line: 400 ms.
+    whole(&mut rig, &enh1);
+    rig.fake(node("enh2-1", 4)).dead = true;
+    rig.run(Span::from_millis(510));
+    assert!(rig.events.contains(&Event::Silent { node: node("enh2-1", 4) }));
+}
