@@ -157,7 +157,7 @@ impl Proxy {
                 }
                 continue;
             }
-            let (choice, length) = (self.choice_at(now, server, &chunk), self.length(&chunk));
+            let (choice, length) = (self.choice_of(now, fetch, &chunk), self.length(&chunk));
             match self.fills.start(now, &chunk, length, &choice, &self.config) {
                 Ok(Next::Parked) => self.changed = true,
                 Ok(_) => {}
@@ -168,6 +168,20 @@ impl Proxy {
                 }
             }
         }
+    }
+
+    /// Who can be asked for a chunk of what the mind orders: a peer that has it before
+    /// the nodes.
+    fn choice_of(&self, now: Time, fetch: &Fetch, chunk: &ChunkId) -> Choice {
+        if fetch.server == Server::Origin
+            && let Some(peer) = self.advisor.mind.spares_origin(now, fetch, chunk.layer)
+        {
+            let choice = self.choice_at(now, Server::Peer(peer), chunk);
+            if !choice.sources.is_empty() {
+                return choice;
+            }
+        }
+        self.choice_at(now, fetch.server, chunk)
     }
 
     /// Who can be asked for a chunk that the mind orders there.
@@ -289,7 +303,24 @@ impl Proxy {
         if !meant {
             self.outputs.push_back(Output::Discard { chunk: chunk.clone() });
         }
+        self.keep_lower_layers(now);
         self.settle_fetches(now, over);
+    }
+
+    /// What is here of blocks whose upper layers are still coming is kept, and others
+    /// hear of it.
+    fn keep_lower_layers(&mut self, now: Time) {
+        for (fetch, quality) in self.advisor.plans.partly() {
+            self.advisor.mind.handle_input(now, MindInput::Partly { fetch, quality });
+            let mind = &self.advisor.mind;
+            let block = self.advisor.plans.block(fetch);
+            if block.is_some_and(|(title, block)| mind.held(title, block) >= quality) {
+                while let Some(output) = self.advisor.mind.poll_output() {
+                    self.obey(now, output);
+                }
+                self.advisor.plans.keeps(fetch, quality);
+            }
+        }
     }
 
     /// A chunk does not come, from this server or from anybody.
