@@ -159,9 +159,8 @@ fn whoever_marked_a_block_hears_of_its_base_before_all_of_it_is_here() {
         told.extend(Rig::heard(&outputs, 9));
     }
     let blocks = BlockRange { first: 0, count: 1 };
-    let news = [Quality::BRONZE, Quality::SILVER, Quality::GOLD].map(|quality| {
-        Message::Reply(Reply { title: film(), runs: vec![QualityRun { blocks, quality }] })
-    });
+    let news = [Quality::BRONZE, Quality::SILVER, Quality::GOLD]
+        .map(|quality| Message::Reply(Reply { title: film(), runs: vec![QualityRun { blocks, quality }] }));
     assert_eq!(told, news);
 }
 
