@@ -41,7 +41,7 @@ impl Player {
                 }
             }
             Input::Alive { source, number } => {
-                if self.sources.alive(now, source, number, &self.config) {
+                if self.sources.alive(now, source, number) {
                     self.emit(Output::Event(Event::SourceUp { source }));
                 }
             }

@@ -8,6 +8,7 @@
 mod errand;
 mod mind;
 mod rig;
+mod turns;
 
 use super::*;
 use crate::guests::{GuestLimits, StreamId};
