@@ -392,7 +392,7 @@ impl Driver {
                 }
             }
             Output::Grant { stream, request, version, slot } => {
-                if let Some(responder) = self.asked.remove(&stream) {
+                if let Some(mut responder) = self.asked.remove(&stream) {
                     if !slot {
                         responder.go_last();
                     }

@@ -5,6 +5,7 @@ use crate::error::{ClosedBy, LinkError, RequestError, SendError};
 use crate::payload::{Expect, Payload, PayloadReader};
 use crate::priority::Priority;
 use crate::responder::{Form, PendingRequest};
+use crate::turns::Turns;
 use crate::wire;
 use media::{Chunk, ChunkId, ChunkInfo, Half};
 use protocol::frame::FrameError;
@@ -36,6 +37,7 @@ struct Shared {
     local: Option<SocketAddr>,
     outgoing: mpsc::Sender<Outgoing>,
     pulse: Pulse,
+    turns: Turns,
 }
 
 #[derive(Debug)]
@@ -91,9 +93,10 @@ impl Connection {
         let pulse = Pulse::new();
         let (outgoing, to_send) = mpsc::channel(OUTGOING);
         let (heard, inbox) = mpsc::channel(QUEUE);
-        tokio::spawn(speak(send, to_send));
+        let turns = Turns::default();
+        tokio::spawn(speak(send, to_send, turns.clone()));
         tokio::spawn(listen(receive, heard, pulse.clone()));
-        (Self(Arc::new(Shared { quic, peer, local, outgoing, pulse })), Inbox(inbox))
+        (Self(Arc::new(Shared { quic, peer, local, outgoing, pulse, turns })), Inbox(inbox))
     }
 
     /// Who the peer is, as checked against its certificate (a viewer has none
@@ -227,7 +230,7 @@ impl Connection {
     /// The next stream the peer opens. Waits as long as the connection lives.
     pub async fn accept_request(&self) -> Result<PendingRequest, ClosedBy> {
         let (send, receive) = self.0.quic.accept_bi().await?;
-        Ok(PendingRequest::new(send, receive, self.0.pulse.clone()))
+        Ok(PendingRequest::new(send, receive, self.0.pulse.clone(), self.0.turns.clone()))
     }
 
     /// Waits until the connection is over and tells how it ended.
@@ -272,9 +275,10 @@ impl Inbox {
 }
 
 /// Writes what is queued until told to end or until the connection is over.
-async fn speak(mut stream: SendStream, mut queue: mpsc::Receiver<Outgoing>) {
+async fn speak(mut stream: SendStream, mut queue: mpsc::Receiver<Outgoing>, turns: Turns) {
     let _ = stream.set_priority(Priority::CONTROL.value());
     while let Some(Outgoing::Message(message)) = queue.recv().await {
+        let _first = turns.wait(Priority::CONTROL);
         match timeout(MESSAGE_PROGRESS, wire::write(&mut stream, &message)).await {
             Ok(Ok(())) => {}
             // A message beyond its bounds is not sent; the rest are.

@@ -19,6 +19,7 @@ pub mod running;
 mod settings;
 mod socket;
 mod tls;
+mod turns;
 mod wire;
 pub mod yardstick;
 

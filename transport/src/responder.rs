@@ -3,6 +3,7 @@
 use crate::connection::Pulse;
 use crate::error::{ClosedBy, LinkError};
 use crate::priority::Priority;
+use crate::turns::Turns;
 use crate::wire;
 use bytes::Bytes;
 use media::Hash;
@@ -14,8 +15,6 @@ use tokio::time::timeout;
 
 /// A receiver that takes no byte for so long has stopped watching.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// Bytes written before progress is asked again; at 100 kbit/s these take 5 s.
-const PIECE: usize = 64 * 1024;
 
 /// A stream the peer opened, before it is known what it asks for.
 #[derive(Debug)]
@@ -23,11 +22,12 @@ pub struct PendingRequest {
     send: SendStream,
     receive: RecvStream,
     pulse: Pulse,
+    turns: Turns,
 }
 
 impl PendingRequest {
-    pub(crate) fn new(send: SendStream, receive: RecvStream, pulse: Pulse) -> Self {
-        Self { send, receive, pulse }
+    pub(crate) fn new(send: SendStream, receive: RecvStream, pulse: Pulse, turns: Turns) -> Self {
+        Self { send, receive, pulse, turns }
     }
 
     /// Reads the request, at most `within` this time.
@@ -49,8 +49,15 @@ impl PendingRequest {
         };
         // It fails only if the peer stopped already, which the next write tells.
         let _ = self.send.set_priority(priority.value());
-        let responder =
-            Responder { stream: Some(self.send), without_slot, header: None, left: 0, form: Form::Whole };
+        let responder = Responder {
+            stream: Some(self.send),
+            turns: self.turns,
+            priority,
+            without_slot,
+            header: None,
+            left: 0,
+            form: Form::Whole,
+        };
         Ok((request, responder))
     }
 }
@@ -60,6 +67,8 @@ impl PendingRequest {
 #[derive(Debug)]
 pub struct Responder {
     stream: Option<SendStream>,
+    turns: Turns,
+    priority: Priority,
     without_slot: Priority,
     /// Waits for the first piece, to travel in the same packet.
     header: Option<Bytes>,
@@ -104,27 +113,36 @@ impl Responder {
     }
 
     /// Sends after everything of this connection that has a slot.
-    pub fn go_last(&self) {
+    pub fn go_last(&mut self) {
+        self.priority = self.without_slot;
         if let Some(stream) = &self.stream {
             // As where the priority was set first.
-            let _ = stream.set_priority(self.without_slot.value());
+            let _ = stream.set_priority(self.priority.value());
         }
     }
 
     /// Sends the next bytes of what was granted; waits while the receiver is
-    /// busy, but not for ever.
-    pub async fn send(&mut self, mut bytes: Bytes) -> Result<(), ServeError> {
+    /// busy, but not for ever, and while others of this connection go first.
+    pub async fn send(&mut self, bytes: Bytes) -> Result<(), ServeError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.left = self.left.checked_sub(length).ok_or(ServeError::Length)?;
         let stream = self.stream.as_mut().ok_or(ServeError::Cancelled)?;
-        if let Some(header) = self.header.take() {
-            let first = bytes.split_to(bytes.len().min(PIECE));
-            let mut both = [header, first];
-            timeout(PROGRESS, stream.write_all_chunks(&mut both)).await.map_err(|_| ServeError::Slow)??;
-        }
-        while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(PIECE));
-            timeout(PROGRESS, stream.write_chunk(piece)).await.map_err(|_| ServeError::Slow)??;
+        let mut rest = [self.header.take().unwrap_or_default(), bytes];
+        let mut turn = self.turns.wait(self.priority);
+        while rest.iter().any(|part| !part.is_empty()) {
+            tokio::select! {
+                biased;
+                () = turn.begins() => {}
+                // Only who has the turn would hear of it by writing.
+                _ = stream.stopped() => return Err(ServeError::Cancelled),
+            }
+            tokio::select! {
+                // Writes some, or waits and has written nothing.
+                written = timeout(PROGRESS, stream.write_chunks(&mut rest)) => {
+                    written.map_err(|_| ServeError::Slow)??;
+                }
+                () = turn.ends() => {}
+            }
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! A payload over real QUIC is whole and checked, or a named error.
 
-use crate::rig::{PATIENCE, Rig, chunk, payload};
+use crate::rig::{PATIENCE, Rig, chunk, payload, peer};
 use bytes::Bytes;
-use media::{ChunkInfo, Half, Hash};
-use protocol::{Message, Part, Refusal, StreamRequest};
+use media::{ChunkId, ChunkInfo, Half, Hash, Layer};
+use protocol::{ChunkRequest, Message, Part, Refusal, StreamRequest};
 use std::time::Duration;
-use transport::{Connection, Expect, Form, RequestError, Responder, ServeError};
+use tokio::sync::mpsc;
+use transport::{Connection, Endpoint, EndpointConfig, Expect, Form, RequestError, Responder, ServeError};
 
 async fn next_request(node: &Connection) -> Responder {
     let (request, responder) = node.accept_request().await.unwrap().read(PATIENCE).await.unwrap();
@@ -211,4 +212,40 @@ async fn of_a_chunk_in_halves_a_player_takes_what_it_is_given_and_shows_what_it_
         let (got, ()) = tokio::join!(got, serve);
         assert_eq!(got.map(|(chunk, part)| (chunk.into_bytes(), part)), expected, "{form:?}");
     }
+}
+
+#[tokio::test]
+async fn where_little_may_be_under_way_what_is_due_first_is_whole_first() {
+    let rig = Rig::new();
+    let (address, guest) = rig.one_guest("base-1");
+    let mut narrow = EndpointConfig::viewer(peer("viewer"), rig.keys.authority().unwrap());
+    narrow.payload_window = 16 * 1024;
+    let viewer = Endpoint::open(&narrow).unwrap();
+    let (connection, _inbox) = viewer.dial(address, Some(peer("base-1")), PATIENCE).await.unwrap();
+    let (node, _kept) = guest.await.unwrap();
+    let (bytes, hash) = payload(100_000);
+    let known = Expect::Exactly { length: 100_000, hash };
+    // Base due last is asked for first, and an enhancement that is due at once in between.
+    let asked = [(Layer::BASE, 30_000), (Layer::ENH1, 0), (Layer::BASE, 20_000), (Layer::BASE, 10_000)];
+    let (whole, mut order) = mpsc::channel(asked.len());
+    let mut responders = Vec::new();
+    for (layer, deadline) in asked {
+        let (connection, whole, known) = (connection.clone(), whole.clone(), known.clone());
+        tokio::spawn(async move {
+            let id = ChunkId { title: "film".parse().unwrap(), block: 0, layer };
+            let request = StreamRequest::Chunk(ChunkRequest::whole(id, deadline));
+            connection.request(&request, known, PATIENCE).await.unwrap();
+            whole.send((layer, deadline)).await.unwrap();
+        });
+        responders.push(node.accept_request().await.unwrap().read(PATIENCE).await.unwrap().1);
+    }
+    for responder in responders {
+        tokio::spawn(give(responder, (100_000, hash), vec![bytes.clone()]));
+    }
+    let mut seen = Vec::new();
+    for _ in asked {
+        seen.push(order.recv().await.unwrap());
+    }
+    let due = [(Layer::BASE, 10_000), (Layer::BASE, 20_000), (Layer::BASE, 30_000), (Layer::ENH1, 0)];
+    assert_eq!(seen, due);
 }
