@@ -20,6 +20,6 @@ pub use class::{ByClass, TitleClass, TitleClassError};
 pub use hash::{Hash, Hasher};
 pub use layer::{Layer, Quality};
 pub use library::{Library, LibraryError, TitleFolder};
-pub use manifest::{BlockInfo, ChunkInfo, Half, LayerInfo, Manifest, ManifestError};
+pub use manifest::{BlockInfo, ChunkInfo, Half, LayerInfo, Manifest, ManifestError, PackedManifest};
 pub use title::{TitleName, TitleNameError, TitleSummary};
 pub use units::{BitRate, ByteCount, Span, Time};

@@ -13,8 +13,10 @@ use crate::units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
 
 mod check;
+mod packed;
 #[cfg(test)]
 pub(crate) use check::tests as tests_support;
+pub use packed::{PackedManifest, UnpackError};
 
 /// The newest version of the manifest, that of titles in halves; all from
 /// [`OLDEST_MANIFEST`] on are read.

@@ -11,7 +11,7 @@ use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
 use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions, SinkKind};
 use crate::report::{PlayReport, Recorder};
 use crate::shelf::Shelf;
-use crate::sources::{SourceTable, early};
+use crate::sources::{SourceTable, soon};
 use media::{Hash, Manifest, Quality, Span, Time};
 use protocol::player::{
     GiveUp, Input, Opening, Player, PlayerConfig, RequestId, Service, SourceId, TitleShape,
@@ -59,18 +59,18 @@ pub async fn play(
     }
     let endpoint = Endpoint::open(&config)?;
     let open = entering(&options)?;
-    let granted = grant(&endpoint, &options, &open).await?;
+    let (granted, early) = grant(&endpoint, &options, &open).await?;
     let (sender, news) = mpsc::channel(NEWS);
     let mut network = Network::new(endpoint, &granted, &options, open, sender);
     // The granting node is connected already; a second connection would take the
     // first one's place there.
     let here = network.table.number(Some(granted.node.peer), granted.node.address);
-    for source in early(&network.order, granted.opened.quality) {
+    for source in soon(&network.order, granted.opened.quality) {
         if Some(source) != here {
             network.dial(source);
         }
     }
-    let manifest = manifest(&granted, &options).await?;
+    let manifest = manifest(&granted, early, &options).await?;
     let folder = options.report_dir.clone();
     let mut driver = Driver::new(pressed, options, manifest, network, granted, events);
     let end = driver.run(news, commands).await;

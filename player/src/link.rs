@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use transport::{Connection, DialError, Endpoint, Inbox};
+use transport::{Connection, DialError, Endpoint, Inbox, Knock};
 
 /// What the tasks of the network tell the task that owns the machine.
 #[derive(Debug)]
@@ -208,7 +208,8 @@ async fn listen(mut inbox: Inbox, source: SourceId, generation: u64, news: mpsc:
     }
 }
 
-/// Dials, greets and opens the title, each `within` this time.
+/// Dials, greets and opens the title, each `within` this time. The title is asked
+/// for right behind the greeting.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
     address: SocketAddr,
@@ -216,12 +217,14 @@ pub(crate) async fn connect(
     open: &Open,
     within: Duration,
 ) -> Result<(Connection, Inbox, Opened), CallError> {
-    let (connection, mut inbox) = endpoint.dial(address, peer, within).await.map_err(CallError::Dial)?;
+    let mut knock = endpoint.knock(address, peer, within).await.map_err(CallError::Dial)?;
+    knock.say(&Message::Open(open.clone())).await.map_err(CallError::Dial)?;
+    let (connection, mut inbox) = knock.greeted(within).await.map_err(CallError::Dial)?;
     let node = connection.peer().peer;
     let mut asked = 0;
     loop {
         asked += 1;
-        match ask(&connection, &mut inbox, open, within).await {
+        match hear(&connection, &mut inbox, open, within).await {
             Ok(Answer::Opened(opened)) => return Ok((connection, inbox, *opened)),
             // Who sent us here may be quicker with its word to us than to this node.
             Err(CallError::Refused(_, Refusal::NotServing)) if asked < MOST_ASKED => sleep(ASK_AGAIN).await,
@@ -229,24 +232,29 @@ pub(crate) async fn connect(
             // Who attaches was sent here already.
             Ok(Answer::Elsewhere(_)) => return Err(CallError::Refused(node, Refusal::NotServing)),
         }
+        connection.send(Message::Open(open.clone())).map_err(|_| CallError::NoAnswer(node))?;
     }
 }
 
-/// Seeks service at a door to which a connection stands: the session is that of
-/// the door, or of the node that it names.
+/// Seeks service at a door that was knocked at: the session is that of the door, or
+/// of the node that it names. The door's connection stands as long as `door` does.
 pub(crate) async fn seek(
     endpoint: &Endpoint,
-    (connection, mut inbox): (Connection, Inbox),
+    mut knock: Knock,
     address: SocketAddr,
     open: &Open,
     within: Duration,
+    door: &mut Option<(Connection, Inbox)>,
 ) -> Result<Granted, CallError> {
+    knock.say(&Message::Open(open.clone())).await.map_err(CallError::Dial)?;
+    let (connection, mut inbox) = knock.greeted(within).await.map_err(CallError::Dial)?;
     let peer = connection.peer().peer;
-    match ask(&connection, &mut inbox, open, within).await? {
+    match hear(&connection, &mut inbox, open, within).await? {
         Answer::Opened(opened) => {
             Ok(Granted { connection, inbox, opened: *opened, node: NodeAddress { peer, address } })
         }
         Answer::Elsewhere(node) => {
+            *door = Some((connection, inbox));
             let attach = Open { visit: Visit::Attach, ..open.clone() };
             let (connection, inbox, opened) =
                 connect(endpoint, node.address, Some(node.peer), &attach, within).await?;
@@ -260,8 +268,8 @@ pub(crate) fn seek_anew(endpoint: Endpoint, call: Call, news: mpsc::Sender<News>
     let task = tokio::spawn(async move {
         let Call { source: door, address, peer, open, within, .. } = call;
         let found = async {
-            let door = endpoint.dial(address, peer, within).await.map_err(CallError::Dial)?;
-            seek(&endpoint, door, address, &open, within).await
+            let knock = endpoint.knock(address, peer, within).await.map_err(CallError::Dial)?;
+            seek(&endpoint, knock, address, &open, within, &mut None).await
         };
         let found = found.await.inspect_err(|error| {
             tracing::debug!(%address, ?error, "no service is found there");
@@ -278,14 +286,14 @@ enum Answer {
     Elsewhere(NodeAddress),
 }
 
-async fn ask(
+/// The answer to what was asked by `open`.
+async fn hear(
     connection: &Connection,
     inbox: &mut Inbox,
     open: &Open,
     within: Duration,
 ) -> Result<Answer, CallError> {
     let node = connection.peer().peer;
-    connection.send(Message::Open(open.clone())).map_err(|_| CallError::NoAnswer(node))?;
     match timeout(within, answer(inbox, open.request)).await {
         Ok(Some(Ok(answer))) => Ok(answer),
         Ok(Some(Err(why))) => Err(CallError::Refused(node, why)),

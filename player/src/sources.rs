@@ -131,7 +131,7 @@ impl Source {
 
 /// The first sources of each layer that are worth dialling before the machine
 /// asks for it, so that the first block finds them connected.
-pub(crate) fn early(order: &[Vec<SourceId>], quality: Quality) -> Vec<SourceId> {
+pub(crate) fn soon(order: &[Vec<SourceId>], quality: Quality) -> Vec<SourceId> {
     let mut early = Vec::new();
     for source in order.iter().take(usize::from(quality.layers())).flat_map(|layer| layer.iter().take(2)) {
         if !early.contains(source) {
@@ -183,7 +183,7 @@ mod tests {
             order.iter().map(|layer| layer.iter().map(|id| table.name(*id)).collect()).collect();
         assert_eq!(names, [vec!["base-1", "base-2", "origin"], vec!["enh1", "origin"]]);
         assert_eq!(table.get(order[0][0]).unwrap().address.port(), 2, "the way we came");
-        assert_eq!(early(&order, Quality::BRONZE).len(), 2);
+        assert_eq!(soon(&order, Quality::BRONZE).len(), 2);
     }
 
     #[test]

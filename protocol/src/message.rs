@@ -25,7 +25,7 @@ use std::str::FromStr;
 pub const MAX_FORMER: usize = 2;
 
 /// The version spoken here; another one is refused at [`Message::Hello`].
-pub const PROTOCOL_VERSION: u16 = 5;
+pub const PROTOCOL_VERSION: u16 = 6;
 /// A chunk of Base is of use so long after its time, since without it nothing can be
 /// shown at all: a request for one names its time and this.
 pub const BASE_GRACE: Span = Span::from_secs(10);

@@ -1,8 +1,7 @@
 //! Sending to one client: a whole chunk, or one that grows.
 
 use crate::block::{Block, Follower, Growing, Step};
-use bytes::Bytes;
-use media::{Half, Hash};
+use media::{Half, Hash, PackedManifest};
 use protocol::proxy::Outcome;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -17,16 +16,13 @@ const PAYLOAD: Duration = Duration::from_mins(2);
 pub(crate) enum Source {
     /// All of this.
     Whole(Block),
+    /// A manifest.
+    Manifest(PackedManifest),
     /// This, as it comes: a chunk, or the first half of one.
     Growing { length: u64, hash: Hash, first: bool, follower: Follower },
 }
 
 impl Source {
-    pub(crate) fn bytes(bytes: Bytes, hash: Hash) -> Self {
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        Self::Whole(Block { bytes, length, hash })
-    }
-
     /// The first half of a chunk: the bytes are those of the whole.
     pub(crate) fn first(self, half: Half) -> Option<Self> {
         let Half { length, hash, .. } = half;
@@ -35,6 +31,7 @@ impl Source {
                 let first = usize::try_from(length).ok().filter(|first| *first <= block.bytes.len())?;
                 Self::Whole(Block { bytes: block.bytes.slice(..first), length, hash })
             }
+            Self::Manifest(_) => return None,
             Self::Growing { follower, .. } => Self::Growing { length, hash, first: true, follower },
         })
     }
@@ -50,6 +47,7 @@ pub(crate) async fn send(source: Source, responder: Responder) -> Outcome {
     let sending = async {
         match source {
             Source::Whole(block) => whole(block, responder).await,
+            Source::Manifest(manifest) => give(manifest, responder).await,
             Source::Growing { length, hash, first, follower } => {
                 growing((length, hash, first), follower, responder).await
             }
@@ -70,6 +68,13 @@ async fn whole(block: Block, mut responder: Responder) -> Result<Outcome, ServeE
     responder.send(block.bytes).await?;
     responder.deliver().await?;
     Ok(Outcome::Sent { bytes: block.length })
+}
+
+async fn give(manifest: PackedManifest, mut responder: Responder) -> Result<Outcome, ServeError> {
+    let bytes = u64::try_from(manifest.bytes.len()).unwrap_or(u64::MAX);
+    responder.give(manifest).await?;
+    responder.deliver().await?;
+    Ok(Outcome::Sent { bytes })
 }
 
 /// Grants with the first piece, so that what nobody delivers can be refused by

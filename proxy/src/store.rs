@@ -17,7 +17,7 @@ pub(crate) use writer::{Writes, Written};
 use crate::block::Block;
 use bytes::Bytes;
 use folder::{Folder, Found};
-use media::{ChunkId, ChunkInfo, Hash, Layer, Manifest, TitleName};
+use media::{ChunkId, ChunkInfo, Hash, Layer, Manifest, PackedManifest, TitleName};
 use protocol::proxy::NotKept;
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
@@ -37,7 +37,20 @@ const USUAL_CHUNK: u64 = 64 * 1024;
 pub(crate) struct Title {
     pub(crate) manifest: Manifest,
     pub(crate) bytes: Bytes,
-    pub(crate) hash: Hash,
+    pub(crate) packed: PackedManifest,
+}
+
+impl Title {
+    /// Computes: see [`PackedManifest::new`].
+    pub(crate) fn new(manifest: Manifest, bytes: Bytes) -> Self {
+        let packed = PackedManifest::new(&bytes);
+        Self { manifest, bytes, packed }
+    }
+
+    /// BLAKE3 of the manifest: the title's version.
+    pub(crate) fn hash(&self) -> Hash {
+        self.packed.hash
+    }
 }
 
 /// Everything that is kept.
@@ -173,7 +186,7 @@ impl Store {
     /// Learns a title. If it was another one before, the chunks of that are gone:
     /// these.
     pub(crate) fn learn(&mut self, name: &TitleName, title: Arc<Title>) -> Vec<ChunkId> {
-        if self.title(name).is_some_and(|known| known.hash == title.hash) {
+        if self.title(name).is_some_and(|known| known.hash() == title.hash()) {
             return Vec::new();
         }
         let gone = self.forget(name);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 use transport::{DialError, DialWhy, Endpoint, Expect, RequestError};
 
@@ -63,7 +64,7 @@ impl Learnt {
     pub(crate) fn kept(title: Arc<Title>, upstream: &[Upstream]) -> Self {
         let shape = Shape {
             manifest_length: u64::try_from(title.bytes.len()).unwrap_or(u64::MAX),
-            manifest_hash: title.hash,
+            manifest_hash: title.hash(),
             blocks: title.manifest.block_count(),
             sources: vec![upstream.to_vec(); title.manifest.top_quality().layers().into()],
             paces: Pace::of(&title.manifest),
@@ -178,18 +179,19 @@ impl Pool {
         let payload = line.connection().request(&request, expect, MANIFEST).await;
         // What follows is asked for as somebody who watches.
         line.close(opened.session);
-        let payload = payload?;
-        let manifest = match Manifest::parse(&payload.bytes) {
-            Ok(manifest) if manifest.title == *title => manifest,
+        let bytes = payload?.bytes;
+        let read = move || Manifest::parse(&bytes).map(|manifest| Title::new(manifest, bytes));
+        let read = spawn_blocking(read).await.map_err(|_| UpstreamError::Refused(Refusal::Draining))?;
+        let learnt = match read {
+            Ok(read) if read.manifest.title == *title => read,
             Ok(_) => return Err(Refusal::Damaged.into()),
             Err(error) => {
                 warn!(%title, %error, "a manifest from upstream cannot be believed");
                 return Err(Refusal::Damaged.into());
             }
         };
-        let shape = Shape::new(&opened, &manifest, from);
-        let title = Title { manifest, bytes: payload.bytes, hash: payload.hash };
-        Ok(Learnt { shape, title: Arc::new(title) })
+        let shape = Shape::new(&opened, &learnt.manifest, from);
+        Ok(Learnt { shape, title: Arc::new(learnt) })
     }
 
     /// Asks one node after another what can be watched until one answers.

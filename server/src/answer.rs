@@ -3,11 +3,12 @@
 use crate::archive::{self, Followed};
 use crate::store::Store;
 use bytes::Bytes;
-use media::Hash;
+use media::{Hash, PackedManifest};
 use protocol::node::Outcome;
 use protocol::{Part, Refusal, StreamRequest};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::spawn_blocking;
 use tracing::debug;
 use transport::{Form, Responder, ServeError};
 
@@ -52,15 +53,26 @@ pub(crate) async fn answer(
             Outcome::GivenUp
         });
     }
+    if let StreamRequest::Manifest(title) = granted.0 {
+        let pack = move || store.manifest(&title, granted.1);
+        return match spawn_blocking(pack).await.unwrap_or_default() {
+            Some(manifest) => outcome(give(responder, manifest).await),
+            None => refuse(responder, Refusal::NoSuchTitle).await,
+        };
+    }
     match fetch(store, &disk, granted).await {
-        Ok((bytes, hash)) => match send(responder, bytes, hash).await {
-            Ok(bytes) => Outcome::Sent { bytes },
-            Err(error) => {
-                debug!(%error, "a payload was given up");
-                Outcome::GivenUp
-            }
-        },
+        Ok((bytes, hash)) => outcome(send(responder, bytes, hash).await),
         Err(why) => refuse(responder, why).await,
+    }
+}
+
+fn outcome(sent: Result<u64, ServeError>) -> Outcome {
+    match sent {
+        Ok(bytes) => Outcome::Sent { bytes },
+        Err(error) => {
+            debug!(%error, "a payload was given up");
+            Outcome::GivenUp
+        }
     }
 }
 
@@ -86,13 +98,20 @@ async fn fetch(
     }
     let _turn = disk.acquire().await.map_err(|_| Refusal::Draining)?;
     let read = move || store.part(&request, version, store.read(&request, version)?);
-    tokio::task::spawn_blocking(read).await.unwrap_or(Err(Refusal::Damaged))
+    spawn_blocking(read).await.unwrap_or(Err(Refusal::Damaged))
 }
 
 async fn send(mut responder: Responder, bytes: Bytes, hash: Hash) -> Result<u64, ServeError> {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     responder.grant(length, hash)?;
     responder.send(bytes).await?;
+    responder.finish().await?;
+    Ok(length)
+}
+
+async fn give(mut responder: Responder, manifest: PackedManifest) -> Result<u64, ServeError> {
+    let length = u64::try_from(manifest.bytes.len()).unwrap_or(u64::MAX);
+    responder.give(manifest).await?;
     responder.finish().await?;
     Ok(length)
 }

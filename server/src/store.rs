@@ -4,7 +4,7 @@ use crate::archive::Arriving;
 use bytes::Bytes;
 use media::library::{Library, LibraryError, TitleFolder};
 use media::manifest::MANIFEST_FILE;
-use media::{BlockInfo, ByteCount, ChunkId, Hash, Layer, Manifest, Span, TitleName};
+use media::{BlockInfo, ByteCount, ChunkId, Hash, Layer, Manifest, PackedManifest, Span, TitleName};
 use protocol::node::{ChunkLengths, Held};
 use protocol::{ChunkRequest, Part, Refusal, StreamRequest};
 use quick_cache::Weighter;
@@ -184,22 +184,21 @@ impl Store {
     /// What is asked for of this version of a title, with its hash, if it is in
     /// memory.
     pub fn recent(&self, request: &StreamRequest, version: Hash) -> Option<(Bytes, Hash)> {
-        if let (StreamRequest::Manifest(title), Some(arriving)) =
-            (request, self.arriving(request.title(), version))
-        {
-            return Some((arriving.bytes.clone(), arriving.hash))
-                .filter(|_| arriving.manifest.title == *title);
-        }
+        let StreamRequest::Chunk(chunk) = request else { return None };
         let title = self.version(request.title(), version)?;
-        match request {
-            StreamRequest::Manifest(_) => Some((title.folder.manifest_bytes().clone(), title.manifest_hash)),
-            StreamRequest::Chunk(chunk) => {
-                let (hash, bytes) = self.recent.get(&chunk.id)?;
-                // It may be that of another version.
-                let info = title.folder.manifest().chunk(chunk.id.block, chunk.id.layer)?;
-                (info.hash == hash).then_some((bytes, hash))
-            }
+        let (hash, bytes) = self.recent.get(&chunk.id)?;
+        // It may be that of another version.
+        let info = title.folder.manifest().chunk(chunk.id.block, chunk.id.layer)?;
+        (info.hash == hash).then_some((bytes, hash))
+    }
+
+    /// The manifest of this version of a title, as it travels. The first time it
+    /// computes.
+    pub fn manifest(&self, title: &TitleName, version: Hash) -> Option<PackedManifest> {
+        if let Some(arriving) = self.arriving(title, version) {
+            return Some(arriving.packed_manifest()).filter(|_| arriving.manifest.title == *title);
         }
+        Some(self.version(title, version)?.folder.packed_manifest())
     }
 
     /// What is asked for of this version of a title, with its hash. Blocks on the

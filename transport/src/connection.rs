@@ -58,7 +58,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { born: Instant::now(), heard_nanos: Arc::default() }
     }
 
@@ -84,13 +84,12 @@ impl Drop for Shared {
 
 impl Connection {
     pub(crate) fn start(
-        quic: quinn::Connection,
+        (quic, pulse): (quinn::Connection, Pulse),
         peer: Hello,
         local: Option<SocketAddr>,
         send: SendStream,
         receive: RecvStream,
     ) -> (Self, Inbox) {
-        let pulse = Pulse::new();
         let (outgoing, to_send) = mpsc::channel(OUTGOING);
         let (heard, inbox) = mpsc::channel(QUEUE);
         let turns = Turns::default();
@@ -218,13 +217,7 @@ impl Connection {
     /// pieces. The deadline is the caller's: dropping the reader, or this
     /// future, tells the peer to stop.
     pub async fn open(&self, request: &StreamRequest, expect: Expect) -> Result<PayloadReader, RequestError> {
-        let lost = |error: quinn::ConnectionError| RequestError::Lost(error.into());
-        let (mut send, receive) = self.0.quic.open_bi().await.map_err(lost)?;
-        // A request is small; whichever stream it is on, it should go now.
-        let _ = send.set_priority(Priority::manifest().value());
-        wire::write(&mut send, request).await?;
-        let _ = send.finish();
-        PayloadReader::start(receive, expect, self.0.pulse.clone()).await
+        open(&self.0.quic, self.0.pulse.clone(), request, expect).await
     }
 
     /// The next stream the peer opens. Waits as long as the connection lives.
@@ -272,6 +265,22 @@ impl Inbox {
     pub async fn recv(&mut self) -> Result<Message, LinkError> {
         self.0.recv().await.unwrap_or(Err(LinkError::Lost(ClosedBy::Here)))
     }
+}
+
+/// Asks on a stream of its own, and waits until it is granted.
+pub(crate) async fn open(
+    quic: &quinn::Connection,
+    pulse: Pulse,
+    request: &StreamRequest,
+    expect: Expect,
+) -> Result<PayloadReader, RequestError> {
+    let lost = |error: quinn::ConnectionError| RequestError::Lost(error.into());
+    let (mut send, receive) = quic.open_bi().await.map_err(lost)?;
+    // A request is small; whichever stream it is on, it should go now.
+    let _ = send.set_priority(Priority::manifest().value());
+    wire::write(&mut send, request).await?;
+    let _ = send.finish();
+    PayloadReader::start(receive, expect, pulse).await
 }
 
 /// Writes what is queued until told to end or until the connection is over.

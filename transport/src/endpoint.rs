@@ -1,13 +1,14 @@
 //! One UDP port that dials and, with a certificate, accepts. Viewers and
 //! operators only dial.
 
-use crate::connection::{Connection, Inbox};
-use crate::error::{AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError};
+use crate::connection::{Connection, Inbox, Pulse, open};
+use crate::error::{AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError};
 use crate::keys::{ANYBODY, dns_name};
+use crate::payload::{Expect, Payload};
 use crate::settings::{self, EndpointConfig};
 use crate::{socket, tls, wire};
-use protocol::{Hello, Message, PROTOCOL_VERSION, PeerId, Refusal, Role};
-use quinn::{ClientConfig, ServerConfig, TokioRuntime, VarInt};
+use protocol::{Hello, Message, PROTOCOL_VERSION, PeerId, Refusal, Role, StreamRequest};
+use quinn::{ClientConfig, RecvStream, SendStream, ServerConfig, TokioRuntime, VarInt};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -86,39 +87,31 @@ impl Endpoint {
         expected: Option<PeerId>,
         within: Duration,
     ) -> Result<(Connection, Inbox), DialError> {
-        let failed = |why| DialError { address, why };
-        match timeout(within, self.greet(address, expected)).await {
-            Ok(dialled) => dialled.map_err(failed),
-            Err(_) => Err(failed(DialWhy::Timeout)),
-        }
+        let dialled = async { self.knock(address, expected, within).await?.greeted(within).await };
+        let late = || Err(DialError { address, why: DialWhy::Timeout });
+        timeout(within, dialled).await.unwrap_or_else(|_| late())
     }
 
-    async fn greet(
+    /// Connects and says the greeting, `within` this time, without waiting for its
+    /// answer: what is said and asked meanwhile saves a round trip.
+    pub async fn knock(
         &self,
         address: SocketAddr,
         expected: Option<PeerId>,
-    ) -> Result<(Connection, Inbox), DialWhy> {
-        let name = expected.map_or_else(|| ANYBODY.to_owned(), dns_name);
-        let dialling = self.quic.connect_with(self.client.clone(), address, &name);
-        let dialling = dialling.map_err(|error| DialWhy::Address(error.to_string()))?;
-        let quic = dialling.await.map_err(ClosedBy::from)?;
-        let (mut send, mut receive) = quic.open_bi().await.map_err(ClosedBy::from)?;
-        wire::write(&mut send, &Message::Hello(self.hello)).await?;
-        let hello = match wire::read::<Message>(&mut receive).await? {
-            Some(Message::Hello(hello)) if hello.version != PROTOCOL_VERSION => {
-                return Err(DialWhy::Refused(Refusal::Version));
-            }
-            Some(Message::Hello(hello)) => hello,
-            Some(Message::Refused { why, .. }) => return Err(DialWhy::Refused(why)),
-            Some(_) => return Err(LinkError::Frame(protocol::frame::FrameError::Malformed).into()),
-            None => return Err(LinkError::CutShort.into()),
+        within: Duration,
+    ) -> Result<Knock, DialError> {
+        let failed = |why| DialError { address, why };
+        let handshake = async {
+            let name = expected.map_or_else(|| ANYBODY.to_owned(), dns_name);
+            let dialling = self.quic.connect_with(self.client.clone(), address, &name);
+            let dialling = dialling.map_err(|error| DialWhy::Address(error.to_string()))?;
+            let quic = dialling.await.map_err(ClosedBy::from)?;
+            let (mut send, receive) = quic.open_bi().await.map_err(ClosedBy::from)?;
+            wire::write(&mut send, &Message::Hello(self.hello)).await?;
+            let local = self.quic.local_addr().ok();
+            Ok(Knock { quic, send, receive, pulse: Pulse::new(), address, expected, local })
         };
-        let expected = expected.is_none_or(|peer| peer == hello.peer);
-        if !expected || !accepts(hello.role) || !tls::proves(quic.peer_identity(), hello.peer) {
-            return Err(DialWhy::Claim(hello.peer));
-        }
-        let local = self.quic.local_addr().ok();
-        Ok(Connection::start(quic, hello, local, send, receive))
+        timeout(within, handshake).await.unwrap_or(Err(DialWhy::Timeout)).map_err(failed)
     }
 
     /// The next one who knocks; nothing once the endpoint is closed. Waits as
@@ -137,6 +130,69 @@ impl Endpoint {
         self.close_now();
         // Nobody is harmed if they have not: their connections time out.
         let _ = timeout(FAREWELL, self.quic.wait_idle()).await;
+    }
+}
+
+/// A connection whose greeting is not answered yet. That the peer belongs to the
+/// authority, and has the name by which it was dialled, its certificate has shown.
+#[derive(Debug)]
+pub struct Knock {
+    quic: quinn::Connection,
+    send: SendStream,
+    receive: RecvStream,
+    pulse: Pulse,
+    address: SocketAddr,
+    expected: Option<PeerId>,
+    local: Option<SocketAddr>,
+}
+
+impl Knock {
+    /// Says something right behind the greeting. It is heard if that is answered.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn say(&mut self, message: &Message) -> Result<(), DialError> {
+        let said = wire::write(&mut self.send, message).await;
+        said.map_err(|error| DialError { address: self.address, why: error.into() })
+    }
+
+    /// As [`Connection::request`], but asked right behind the greeting.
+    pub fn request(
+        &self,
+        request: StreamRequest,
+        expect: Expect,
+        within: Duration,
+    ) -> impl Future<Output = Result<Payload, RequestError>> + Send + use<> {
+        let (quic, pulse) = (self.quic.clone(), self.pulse.clone());
+        async move {
+            let whole = async { open(&quic, pulse, &request, expect).await?.collect().await };
+            timeout(within, whole).await.unwrap_or(Err(RequestError::Timeout))
+        }
+    }
+
+    /// Waits for the answer to the greeting, `within` this time.
+    pub async fn greeted(self, within: Duration) -> Result<(Connection, Inbox), DialError> {
+        let address = self.address;
+        let answer = timeout(within, self.answer()).await.unwrap_or(Err(DialWhy::Timeout));
+        answer.map_err(|why| DialError { address, why })
+    }
+
+    async fn answer(mut self) -> Result<(Connection, Inbox), DialWhy> {
+        let hello = match wire::read::<Message>(&mut self.receive).await? {
+            Some(Message::Hello(hello)) if hello.version != PROTOCOL_VERSION => {
+                return Err(DialWhy::Refused(Refusal::Version));
+            }
+            Some(Message::Hello(hello)) => hello,
+            Some(Message::Refused { why, .. }) => return Err(DialWhy::Refused(why)),
+            Some(_) => return Err(LinkError::Frame(protocol::frame::FrameError::Malformed).into()),
+            None => return Err(LinkError::CutShort.into()),
+        };
+        let expected = self.expected.is_none_or(|peer| peer == hello.peer);
+        if !expected || !accepts(hello.role) || !tls::proves(self.quic.peer_identity(), hello.peer) {
+            return Err(DialWhy::Claim(hello.peer));
+        }
+        let Self { quic, send, receive, pulse, local, .. } = self;
+        Ok(Connection::start((quic, pulse), hello, local, send, receive))
     }
 }
 
@@ -166,14 +222,14 @@ impl Arrival {
             Err(error) => return Err(turn_away(quic, AcceptError::Misspoke(error))),
         };
         if hello.role != Role::Viewer && !tls::proves(quic.peer_identity(), hello.peer) {
-            let (connection, _) = Connection::start(quic, hello, None, send, receive);
+            let (connection, _) = Connection::start((quic, Pulse::new()), hello, None, send, receive);
             // The peer learns why, if it still listens.
             let _ = connection.send(Message::Refused { request: 0, why: Refusal::Identity });
             connection.part().await;
             return Err(AcceptError::Claim(hello.peer));
         }
         let local = local_ip.map(|ip| SocketAddr::new(ip, 0));
-        Ok(Connection::start(quic, hello, local, send, receive))
+        Ok(Connection::start((quic, Pulse::new()), hello, local, send, receive))
     }
 }
 

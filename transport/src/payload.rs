@@ -5,7 +5,7 @@ use crate::error::{LinkError, RequestError};
 use crate::responder::Form;
 use crate::wire;
 use bytes::{BufMut as _, Bytes, BytesMut};
-use media::{Hash, Hasher};
+use media::{Hash, Hasher, PackedManifest};
 use protocol::StreamReply;
 use quinn::RecvStream;
 use tokio::io::AsyncReadExt as _;
@@ -59,6 +59,8 @@ pub struct PayloadReader {
     length: u64,
     hash: Hash,
     form: Form,
+    /// Length of the manifest that is packed.
+    unpacked: Option<u64>,
     got: u64,
     hasher: Hasher,
     /// Pieces are split from it, so that all of a payload lies in one place.
@@ -74,11 +76,19 @@ impl PayloadReader {
     ) -> Result<Self, RequestError> {
         let reply = wire::read::<StreamReply>(&mut stream).await?;
         pulse.beat();
+        let mut travels = None;
         let (length, hash, form) = match reply {
             Some(StreamReply::Granted { length, hash }) => (length, hash, Form::Whole),
             Some(StreamReply::Half { length, hash }) => (length, hash, Form::Half),
             Some(StreamReply::Trial { length, hash }) => (length, hash, Form::Trial),
             Some(StreamReply::HalfTrial { length, hash }) => (length, hash, Form::HalfTrial),
+            Some(StreamReply::Packed { packed, length, hash }) => {
+                if packed > PackedManifest::most(length) {
+                    return Err(RequestError::Unexpected);
+                }
+                travels = Some(packed);
+                (length, hash, Form::Whole)
+            }
             Some(StreamReply::Refused(why)) => return Err(RequestError::Refused(why)),
             None => return Err(RequestError::Reset),
         };
@@ -95,11 +105,14 @@ impl PayloadReader {
             Expect::AtMost(max) if length > max => return Err(RequestError::TooLong { length, max }),
             Expect::AtMost(_) => usize::try_from(length).unwrap_or(TRUSTED_AHEAD).min(TRUSTED_AHEAD),
         };
+        let unpacked = travels.map(|_| length);
+        let length = travels.unwrap_or(length);
+        let ahead = ahead.min(usize::try_from(length).unwrap_or(TRUSTED_AHEAD));
         let buffer = BytesMut::with_capacity(ahead);
-        Ok(Self { stream, length, hash, form, got: 0, hasher: Hasher::new(), buffer, pulse })
+        Ok(Self { stream, length, hash, form, unpacked, got: 0, hasher: Hasher::new(), buffer, pulse })
     }
 
-    /// The length announced.
+    /// The length announced of what travels.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -127,10 +140,16 @@ impl PayloadReader {
         if self.hasher.finish() == self.hash { Ok(None) } else { Err(RequestError::Corrupt) }
     }
 
-    /// All of it, checked.
+    /// All of it, checked, and unpacked if it travelled packed.
     pub async fn collect(self) -> Result<Payload, RequestError> {
-        let hash = self.hash;
+        let (hash, unpacked) = (self.hash, self.unpacked);
         let bytes = self.collect_unchecked().await?;
+        if let Some(length) = unpacked {
+            let packed = PackedManifest { bytes, length, hash };
+            let unpacking = tokio::task::spawn_blocking(move || packed.unpack());
+            let bytes = unpacking.await.ok().and_then(Result::ok).ok_or(RequestError::Corrupt)?;
+            return Ok(Payload { bytes, hash });
+        }
         if Hash::of(&bytes) == hash { Ok(Payload { bytes, hash }) } else { Err(RequestError::Corrupt) }
     }
 

@@ -6,7 +6,7 @@ use crate::priority::Priority;
 use crate::turns::Turns;
 use crate::wire;
 use bytes::Bytes;
-use media::Hash;
+use media::{Hash, PackedManifest};
 use protocol::frame::{self, FrameError};
 use protocol::{Refusal, StreamReply, StreamRequest};
 use quinn::{RecvStream, SendStream, VarInt, WriteError};
@@ -107,9 +107,21 @@ impl Responder {
             Form::Trial => StreamReply::Trial { length, hash },
             Form::HalfTrial => StreamReply::HalfTrial { length, hash },
         };
-        self.header = Some(frame::encode(&reply).map_err(LinkError::Frame)?);
+        self.announce(&reply, length)
+    }
+
+    fn announce(&mut self, reply: &StreamReply, length: u64) -> Result<(), ServeError> {
+        self.header = Some(frame::encode(reply).map_err(LinkError::Frame)?);
         self.left = length;
         Ok(())
+    }
+
+    /// Sends a manifest; to be ended as any other payload.
+    pub async fn give(&mut self, manifest: PackedManifest) -> Result<(), ServeError> {
+        let PackedManifest { bytes, length, hash } = manifest;
+        let packed = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.announce(&StreamReply::Packed { packed, length, hash }, packed)?;
+        self.send(bytes).await
     }
 
     /// Sends after everything of this connection that has a slot.

@@ -3,13 +3,13 @@
 use super::LibraryError;
 use crate::chunk::{Chunk, ChunkError};
 use crate::layer::Layer;
-use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestError};
+use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestError, PackedManifest};
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A title's folder: the manifest, and each layer's file if it is kept here.
 /// Reading needs no exclusive access, so one value may serve many threads.
@@ -18,6 +18,7 @@ pub struct TitleFolder {
     path: PathBuf,
     manifest: Arc<Manifest>,
     manifest_bytes: Bytes,
+    packed: OnceLock<PackedManifest>,
     files: Vec<Option<File>>,
 }
 
@@ -41,7 +42,8 @@ impl TitleFolder {
             }
         };
         let files = manifest.layers.iter().map(|layer| open(&layer.file)).collect::<Result<_, _>>()?;
-        Ok(Self { path, manifest: Arc::new(manifest), manifest_bytes: manifest_bytes.into(), files })
+        let (manifest, manifest_bytes) = (Arc::new(manifest), manifest_bytes.into());
+        Ok(Self { path, manifest, manifest_bytes, packed: OnceLock::new(), files })
     }
 
     /// Where the title lies.
@@ -57,6 +59,12 @@ impl TitleFolder {
     /// The manifest exactly as it lies on disk.
     pub fn manifest_bytes(&self) -> &Bytes {
         &self.manifest_bytes
+    }
+
+    /// The manifest as it travels; made when it is first asked for, so ask where
+    /// computing is allowed.
+    pub fn packed_manifest(&self) -> PackedManifest {
+        self.packed.get_or_init(|| PackedManifest::new(&self.manifest_bytes)).clone()
     }
 
     /// Whether the layer's file is kept here.

@@ -292,6 +292,10 @@ fn the_wire_does_not_change_unnoticed() {
         assert_eq!(hex(&encode(&reply).unwrap()), expected);
         round_trip(&reply);
     }
+    let packed = StreamReply::Packed { packed: 50_000, length, hash };
+    let expected = format!("0000002705d08603c09a0c{}", "07".repeat(32));
+    assert_eq!(hex(&encode(&packed).unwrap()), expected);
+    round_trip(&packed);
     for value in [chunk, first, manifest] {
         round_trip(&value);
     }

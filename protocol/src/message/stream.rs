@@ -88,4 +88,13 @@ pub enum StreamReply {
         /// BLAKE3 of the chunk.
         hash: Hash,
     },
+    /// A manifest follows, deflated (RFC 1950).
+    Packed {
+        /// Length of what follows in bytes.
+        packed: u64,
+        /// Length of the manifest in bytes.
+        length: u64,
+        /// BLAKE3 of the manifest.
+        hash: Hash,
+    },
 }

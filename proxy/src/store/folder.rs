@@ -9,7 +9,7 @@
 use super::Title;
 use bytes::Bytes;
 use media::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES};
-use media::{ChunkId, Hash, Layer, Manifest, TitleName};
+use media::{ChunkId, Layer, Manifest, TitleName};
 use std::fs::{self, DirBuilder, DirEntry, File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -200,8 +200,8 @@ fn read_title(folder: &Path, room: u64) -> io::Result<Option<Title>> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
         return Ok(None);
     }
-    let title = |manifest| Title { manifest, hash: Hash::of(&bytes), bytes: Bytes::from(bytes.clone()) };
-    Ok(Manifest::parse(&bytes).ok().map(title))
+    let bytes = Bytes::from(bytes);
+    Ok(Manifest::parse(&bytes).ok().map(|manifest| Title::new(manifest, bytes)))
 }
 
 /// The chunk in a file; nothing for the manifest.

@@ -20,7 +20,7 @@ fn name() -> TitleName {
 
 fn title() -> Arc<Title> {
     let bytes = Bytes::from(film::manifest().to_bytes().unwrap());
-    Arc::new(Title { manifest: film::manifest().clone(), hash: Hash::of(&bytes), bytes })
+    Arc::new(Title::new(film::manifest().clone(), bytes))
 }
 
 /// The same film with another first chunk.
@@ -28,7 +28,7 @@ fn other_title() -> Arc<Title> {
     let mut manifest = film::manifest().clone();
     manifest.blocks[0].chunks[0].hash = Hash::of(b"other");
     let bytes = Bytes::from(manifest.to_bytes().unwrap());
-    Arc::new(Title { manifest, hash: Hash::of(&bytes), bytes })
+    Arc::new(Title::new(manifest, bytes))
 }
 
 fn id(block: u32) -> ChunkId {
@@ -108,7 +108,7 @@ impl Life {
 #[tokio::test]
 async fn a_restart_finds_everything_as_it_was() {
     let life = Life::with(3).await.restart();
-    assert_eq!(life.store.title(&name()).unwrap().hash, title().hash);
+    assert_eq!(life.store.title(&name()).unwrap().hash(), title().hash());
     let found: Vec<_> = life.store.iter().collect();
     assert_eq!(found, [(id(0), CHUNK), (id(1), CHUNK), (id(2), CHUNK)]);
     assert_eq!(life.store.used(), 3 * CHUNK);
@@ -180,7 +180,7 @@ async fn another_manifest_drops_what_was_kept_of_the_title() {
     life.store.insert(&id(1), block(&id(1))).unwrap();
     let life = life.restart();
     assert_eq!(life.files(), ["1.0", "title.json"]);
-    assert_eq!(life.store.title(&name()).unwrap().hash, other_title().hash);
+    assert_eq!(life.store.title(&name()).unwrap().hash(), other_title().hash());
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ fn what_waits_to_be_written_is_bounded() {
             block
         })
         .collect();
-    store.learn(&name(), Arc::new(Title { manifest, bytes: Bytes::new(), hash: Hash::of(b"") }));
+    store.learn(&name(), Arc::new(Title::new(manifest, Bytes::new())));
     for number in 0..100 {
         let bytes = long(number);
         match store.insert(&id(number), Block { length: 1 << 20, hash: Hash::of(&bytes), bytes }) {

@@ -4,7 +4,7 @@
 use super::origin::Looked;
 use bytes::Bytes;
 use media::library::{Gathered, LibraryError};
-use media::{ChunkId, Hash, Layer, Manifest};
+use media::{ChunkId, Hash, Layer, Manifest, PackedManifest};
 use protocol::Refusal;
 use protocol::node::Outcome;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,6 +21,7 @@ pub(crate) struct Arriving {
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) bytes: Bytes,
     pub(crate) hash: Hash,
+    packed: OnceLock<PackedManifest>,
     gathered: OnceLock<Gathered>,
     state: Mutex<State>,
     /// Somebody has begun to wait.
@@ -92,11 +93,17 @@ impl Arriving {
             manifest: Arc::clone(&looked.manifest),
             bytes: looked.bytes.clone(),
             hash: looked.hash,
+            packed: OnceLock::new(),
             gathered: OnceLock::new(),
             state: Mutex::default(),
             asked: Notify::new(),
             end: watch::Sender::new(None),
         }
+    }
+
+    /// The manifest as it travels; computes the first time.
+    pub(crate) fn packed_manifest(&self) -> PackedManifest {
+        self.packed.get_or_init(|| PackedManifest::new(&self.bytes)).clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
