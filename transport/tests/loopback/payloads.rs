@@ -230,7 +230,7 @@ async fn where_little_may_be_under_way_what_is_due_first_is_whole_first() {
     let (whole, mut order) = mpsc::channel(asked.len());
     let mut responders = Vec::new();
     for (layer, deadline) in asked {
-        let (connection, whole, known) = (connection.clone(), whole.clone(), known.clone());
+        let (connection, whole, known) = (connection.clone(), whole.clone(), known);
         tokio::spawn(async move {
             let id = ChunkId { title: "film".parse().unwrap(), block: 0, layer };
             let request = StreamRequest::Chunk(ChunkRequest::whole(id, deadline));
