@@ -188,7 +188,7 @@ fn messages() -> Vec<(Message, String)> {
     let refused = Message::Refused { request: 9, why: Refusal::Full };
     let seven = "07".repeat(32);
     vec![
-        (Message::Hello(hello), "000503622d3101".into()),
+        (Message::Hello(hello), "000603622d3101".into()),
         (Message::ListTitles, "01".into()),
         (Message::Titles(vec![summary()]), "02010466696c6d05800ad005030100".into()),
         (Message::Open(open(Visit::Seek(progress))), "03090466696c6d02ac02000101050401017601030802010201026231".into()),

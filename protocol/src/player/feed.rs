@@ -58,6 +58,7 @@ impl Player {
         playback.wants = playback.wants.saturating_sub(1);
         playback.advance(session, block, &config);
         let starved = playback.starved.take();
+        self.coming = None;
         let started = std::mem::replace(&mut playback.starting, false).then_some(now - playback.started);
         let runs = started.is_some() && !playback.paused;
         if runs {

@@ -213,7 +213,8 @@ impl Player {
             slot.open = false;
         }
         self.sources.serves(source);
-        self.coming = None;
+        // Whatever comes shows that the rest is worth waiting for.
+        self.coming = self.coming.map(|_| now);
         self.emit(Output::Event(Event::Fetched { block, layer, source, took: now - asked }));
         if let Some(failure) = self.failures.get_mut(layer.index()).and_then(Option::take)
             && failure.from != source

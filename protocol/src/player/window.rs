@@ -60,6 +60,9 @@ impl Player {
         {
             self.fetch_base(now, *first);
             self.fetch_enhancements(now, *first);
+            if self.comes_alone(now, *first) {
+                return self.hedge(now);
+            }
         }
         for block in &window {
             self.fetch_base(now, *block);
@@ -91,6 +94,19 @@ impl Player {
                 return;
             }
             self.ask(now, block, layer);
+        }
+    }
+
+    /// Whether nothing is to share the line with a first block, since all of it is
+    /// awaited: at first, and when its Base is there until it goes. A start that is
+    /// judged to be on a narrow link needs Base more than anything.
+    fn comes_alone(&self, now: Time, block: u32) -> bool {
+        let Some(playback) = &self.playback else { return false };
+        if self.buffer.holds(block, Layer::BASE) {
+            let whole = self.buffer.quality_of(block) >= self.stepper.wanted();
+            !whole && playback.least_base == Span::ZERO && self.due_at(block).is_some_and(|due| now < due)
+        } else {
+            now < playback.started + self.config.start_judgement
         }
     }
 

@@ -3,7 +3,7 @@
 use super::rig::{LENGTHS, Millis, Rig, title};
 use crate::player::*;
 use crate::quality::Cause;
-use media::{BitRate, Quality, Span};
+use media::{BitRate, Layer, Quality, Span};
 
 const BASE: u64 = LENGTHS[0] * 8;
 const SILVER: u64 = (LENGTHS[0] + LENGTHS[1]) * 8;
@@ -84,4 +84,26 @@ fn a_link_that_narrows_steps_down_and_one_that_widens_steps_up_after_the_hold() 
     assert!(up.iter().all(|(.., cause)| *cause == Cause::Headroom));
     assert!(up[1].0 - up[0].0 >= 9, "each step up has its own hold");
     assert_eq!(rig.pipe.frozen, Span::ZERO);
+}
+
+#[test]
+fn nothing_shares_the_line_with_a_first_block_until_it_is_whole() {
+    let mut rig = Rig::new(1);
+    rig.run_until(|rig| rig.count(|event| matches!(event, Event::Started { .. })) == 1);
+    let first: Vec<_> = rig
+        .outputs
+        .iter()
+        .take_while(|(_, output)| !matches!(output, Output::Event(Event::Started { .. })))
+        .filter_map(|(_, output)| match output {
+            Output::Request { block, layer, .. } => Some((*block, *layer)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(first, [(0, Layer::BASE), (0, Layer::ENH1), (0, Layer::ENH2)]);
+    rig.run(10.ms());
+    let asked = |block| {
+        let is_base = |output: &Output| matches!(output, Output::Request { block: asked, layer: Layer::BASE, .. } if *asked == block);
+        rig.outputs.iter().any(|(_, output)| is_base(output))
+    };
+    assert!((1..4).all(asked), "then Base, as far as the buffer reaches");
 }
