@@ -98,10 +98,8 @@ impl Links {
         let of = Arc::clone(&shared);
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let begin = move || {
-            let itself = std::fs::read_link("/proc/thread-self").ok();
-            let number = itself.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
             // Whoever started it waits for this.
-            let _ = tell.send(number);
+            let _ = tell.send(thread_number());
             relay::run(&of);
         };
         let thread = std::thread::Builder::new().name("links".to_owned()).spawn(begin)?;
@@ -112,13 +110,7 @@ impl Links {
     /// Gives the relay's thread real-time priority (`chrt -r 10`), so that it keeps
     /// its times on a busy machine; whether that was allowed.
     pub fn hurry(&self) -> bool {
-        let Some(number) = &self.number else { return false };
-        let mut chrt = std::process::Command::new("chrt");
-        chrt.args(["-r", "-p", "10", number])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        chrt.status().is_ok_and(|status| status.success())
+        self.number.as_deref().is_some_and(hurry)
     }
 
     /// A new link, which carries nothing until it is on a route.
@@ -187,6 +179,19 @@ impl Drop for Links {
             let _ = thread.join();
         }
     }
+}
+
+/// The number that the system has for the thread that asks, if it tells.
+fn thread_number() -> Option<String> {
+    let itself = std::fs::read_link("/proc/thread-self").ok()?;
+    Some(itself.file_name()?.to_str()?.to_owned())
+}
+
+/// Gives a thread real-time priority; whether that was allowed.
+fn hurry(thread: &str) -> bool {
+    let mut chrt = std::process::Command::new("chrt");
+    chrt.args(["-r", "-p", "10", thread]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    chrt.status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::Line;
 use crate::links::table::HEADERS;
+use crate::links::{hurry, thread_number};
 use media::{ByteCount, Span};
 use sim::eval::statistics::float;
 use socket2::SockRef;
@@ -80,6 +81,8 @@ impl Sink {
 
     /// Notes what arrives until the order to stop.
     fn listen(&self, stop: &AtomicBool) -> Vec<Arrival> {
+        // What waits for the processor here is not the links' delay.
+        let _ = thread_number().is_some_and(|number| hurry(&number));
         let (mut arrivals, mut bytes) = (Vec::new(), [0; 2_048]);
         while !stop.load(Ordering::Relaxed) {
             let Ok(length) = self.socket.recv(&mut bytes) else { continue };
