@@ -5,7 +5,7 @@ mod network;
 mod news;
 mod outputs;
 
-use crate::link::{FIRST_WINDOW, Link, News, Stopper, attend, farewell};
+use crate::link::{FIRST_WINDOW, LOOK, Link, News, Stopper, attend, farewell};
 use crate::opening::{Granted, entering, grant, manifest};
 use crate::options::{Command, PlayError, PlayOptions, PlayerEvent};
 use crate::pipeline::{Pipeline, PipelineError, PipelineEvent, PipelineOptions, SinkKind};
@@ -26,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use transport::{Endpoint, EndpointConfig};
 
 /// How often the driver looks who was heard and where the picture stands.
-const TICK: Duration = Duration::from_millis(20);
+const TICK: Duration = LOOK;
 /// News that wait to be taken; who has more waits himself.
 const NEWS: usize = 256;
 /// How many ticks make a sample of the report.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use transport::{Connection, DialError, Endpoint, Inbox, Knock};
+use transport::{Connection, DialError, DialWhy, Endpoint, Inbox, Knock, Line};
 
 /// What the tasks of the network tell the task that owns the machine.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(crate) enum News {
 /// because each source has a connection of its own and all share one line; it
 /// takes a few measurements to stretch to any line.
 pub(crate) const FIRST_WINDOW: u32 = 16 * 1024;
+/// The time between two looks at a line.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// Looks that make one measurement of the line: a tenth of a second.
 const LOOKS: u32 = 5;
 /// The window holds what the line carries in this many measurements, 400 ms: it
@@ -76,10 +78,24 @@ impl LineWidth {
     }
 }
 
+/// Widens the line before somebody owns it, as long as this is polled.
+pub(crate) async fn stretch(line: Line) -> std::convert::Infallible {
+    let (mut width, mut seen) = (LineWidth::default(), line.received_bytes());
+    loop {
+        sleep(LOOK).await;
+        let bytes = line.received_bytes();
+        if let Some(window) = width.look(bytes.saturating_sub(std::mem::replace(&mut seen, bytes))) {
+            line.widen(window);
+        }
+    }
+}
+
 /// How often a node that does not serve us yet is asked on one connection.
 const MOST_ASKED: u32 = 5;
 /// The pause between.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a door may take to be reached, and then to greet: others wait for it.
+const GREETING: Duration = Duration::from_secs(1);
 /// How long the end of a session may take to be said.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -217,9 +233,14 @@ pub(crate) async fn connect(
     open: &Open,
     within: Duration,
 ) -> Result<(Connection, Inbox, Opened), CallError> {
-    let mut knock = endpoint.knock(address, peer, within).await.map_err(CallError::Dial)?;
-    knock.say(&Message::Open(open.clone())).await.map_err(CallError::Dial)?;
-    let (connection, mut inbox) = knock.greeted(within).await.map_err(CallError::Dial)?;
+    let greeted = async {
+        let mut knock = endpoint.knock(address, peer, within).await?;
+        knock.say(&Message::Open(open.clone()), within).await;
+        knock.greeted(within).await
+    };
+    let late = || Err(DialError { address, why: DialWhy::Timeout });
+    let greeted = timeout(within, greeted).await.unwrap_or_else(|_| late());
+    let (connection, mut inbox) = greeted.map_err(CallError::Dial)?;
     let node = connection.peer().peer;
     let mut asked = 0;
     loop {
@@ -246,8 +267,8 @@ pub(crate) async fn seek(
     within: Duration,
     door: &mut Option<(Connection, Inbox)>,
 ) -> Result<Granted, CallError> {
-    knock.say(&Message::Open(open.clone())).await.map_err(CallError::Dial)?;
-    let (connection, mut inbox) = knock.greeted(within).await.map_err(CallError::Dial)?;
+    knock.say(&Message::Open(open.clone()), GREETING).await;
+    let (connection, mut inbox) = knock.greeted(GREETING).await.map_err(CallError::Dial)?;
     let peer = connection.peer().peer;
     match hear(&connection, &mut inbox, open, within).await? {
         Answer::Opened(opened) => {
@@ -268,7 +289,7 @@ pub(crate) fn seek_anew(endpoint: Endpoint, call: Call, news: mpsc::Sender<News>
     let task = tokio::spawn(async move {
         let Call { source: door, address, peer, open, within, .. } = call;
         let found = async {
-            let knock = endpoint.knock(address, peer, within).await.map_err(CallError::Dial)?;
+            let knock = endpoint.knock(address, peer, GREETING).await.map_err(CallError::Dial)?;
             seek(&endpoint, knock, address, &open, within, &mut None).await
         };
         let found = found.await.inspect_err(|error| {

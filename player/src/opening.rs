@@ -1,6 +1,6 @@
 //! From an address to a title that is ready to be played.
 
-use crate::link::{CallError, seek};
+use crate::link::{CallError, seek, stretch};
 use crate::options::{PlayError, PlayOptions};
 use media::manifest::MAX_MANIFEST_BYTES;
 use media::{Manifest, ManifestError};
@@ -93,12 +93,18 @@ async fn attempt(
     search: &Semaphore,
 ) -> Result<(Granted, Early), CallError> {
     let knock = endpoint.knock(address, peer, PATIENCE).await.map_err(CallError::Dial)?;
-    let request = StreamRequest::Manifest(open.title.clone());
-    let manifest = knock.request(request, Expect::AtMost(MAX_MANIFEST_BYTES), MANIFEST_PATIENCE);
-    let manifest = tokio::spawn(manifest);
-    let mut early = Early { manifest, door: None };
     // It is never closed.
     let turn = search.acquire().await;
+    let request = StreamRequest::Manifest(open.title.clone());
+    let manifest = knock.request(request, Expect::AtMost(MAX_MANIFEST_BYTES), MANIFEST_PATIENCE);
+    let stretching = stretch(knock.line());
+    let manifest = tokio::spawn(async move {
+        tokio::select! {
+            manifest = manifest => manifest,
+            never = stretching => match never {},
+        }
+    });
+    let mut early = Early { manifest, door: None };
     let granted = seek(endpoint, knock, address, open, PATIENCE, &mut early.door).await?;
     // Whoever still waits for a turn is to seek no more.
     turn.into_iter().for_each(SemaphorePermit::forget);
@@ -146,8 +152,11 @@ pub(crate) async fn manifest(
         Ok(None) => anew.await?,
         // The door may have died since.
         Err(_) => tokio::select! {
-            Some(payload) = coming => payload,
-            payload = anew => payload?,
+            Some(payload) = &mut coming => payload,
+            asked = anew => match asked {
+                Ok(payload) => payload,
+                Err(error) => coming.await.ok_or(error)?,
+            },
         },
     };
     let parse = tokio::task::spawn_blocking(move || Manifest::parse(&payload.bytes));

@@ -162,6 +162,7 @@ impl Player {
             self.starvation_at(),
             self.hedge_timeout(),
             seek,
+            self.alone_until(self.now),
             self.network_timeout(),
         ];
         let all = times.into_iter().chain(self.feed_timeouts()).flatten().chain(self.buffer.retries());

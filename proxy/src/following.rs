@@ -1,9 +1,12 @@
 //! Sending to one client: a whole chunk, or one that grows.
 
 use crate::block::{Block, Follower, Growing, Step};
-use media::{Half, Hash, PackedManifest};
+use crate::store::Title;
+use media::{Half, Hash};
 use protocol::proxy::Outcome;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::debug;
 use transport::{Responder, ServeError};
@@ -17,7 +20,7 @@ pub(crate) enum Source {
     /// All of this.
     Whole(Block),
     /// A manifest.
-    Manifest(PackedManifest),
+    Manifest(Arc<Title>),
     /// This, as it comes: a chunk, or the first half of one.
     Growing { length: u64, hash: Hash, first: bool, follower: Follower },
 }
@@ -47,7 +50,7 @@ pub(crate) async fn send(source: Source, responder: Responder) -> Outcome {
     let sending = async {
         match source {
             Source::Whole(block) => whole(block, responder).await,
-            Source::Manifest(manifest) => give(manifest, responder).await,
+            Source::Manifest(title) => give(title, responder).await,
             Source::Growing { length, hash, first, follower } => {
                 growing((length, hash, first), follower, responder).await
             }
@@ -70,7 +73,9 @@ async fn whole(block: Block, mut responder: Responder) -> Result<Outcome, ServeE
     Ok(Outcome::Sent { bytes: block.length })
 }
 
-async fn give(manifest: PackedManifest, mut responder: Responder) -> Result<Outcome, ServeError> {
+async fn give(title: Arc<Title>, mut responder: Responder) -> Result<Outcome, ServeError> {
+    let packing = spawn_blocking(move || title.packed());
+    let manifest = packing.await.map_err(|_| ServeError::Cancelled)?;
     let bytes = u64::try_from(manifest.bytes.len()).unwrap_or(u64::MAX);
     responder.give(manifest).await?;
     responder.deliver().await?;

@@ -109,7 +109,7 @@ impl Shelf {
     pub(crate) fn find(&self, request: &StreamRequest) -> Find {
         match request {
             StreamRequest::Manifest(name) => match self.store.title(name) {
-                Some(title) => Find::Here(Source::Manifest(title.packed.clone())),
+                Some(title) => Find::Here(Source::Manifest(Arc::clone(title))),
                 None => Find::Nowhere,
             },
             StreamRequest::Chunk(chunk) => {

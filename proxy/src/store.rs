@@ -23,7 +23,7 @@ use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracing::{info, warn};
 use writer::Writer;
 
@@ -37,19 +37,23 @@ const USUAL_CHUNK: u64 = 64 * 1024;
 pub(crate) struct Title {
     pub(crate) manifest: Manifest,
     pub(crate) bytes: Bytes,
-    pub(crate) packed: PackedManifest,
+    hash: Hash,
+    packed: OnceLock<PackedManifest>,
 }
 
 impl Title {
-    /// Computes: see [`PackedManifest::new`].
     pub(crate) fn new(manifest: Manifest, bytes: Bytes) -> Self {
-        let packed = PackedManifest::new(&bytes);
-        Self { manifest, bytes, packed }
+        Self { manifest, hash: Hash::of(&bytes), bytes, packed: OnceLock::new() }
+    }
+
+    /// The manifest as it travels; computes the first time.
+    pub(crate) fn packed(&self) -> PackedManifest {
+        self.packed.get_or_init(|| PackedManifest::new(&self.bytes)).clone()
     }
 
     /// BLAKE3 of the manifest: the title's version.
     pub(crate) fn hash(&self) -> Hash {
-        self.packed.hash
+        self.hash
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::archive::{self, Followed};
 use crate::store::Store;
 use bytes::Bytes;
-use media::{Hash, PackedManifest};
+use media::{Hash, PackedManifest, TitleName};
 use protocol::node::Outcome;
 use protocol::{Part, Refusal, StreamRequest};
 use std::sync::Arc;
@@ -54,10 +54,9 @@ pub(crate) async fn answer(
         });
     }
     if let StreamRequest::Manifest(title) = granted.0 {
-        let pack = move || store.manifest(&title, granted.1);
-        return match spawn_blocking(pack).await.unwrap_or_default() {
-            Some(manifest) => outcome(give(responder, manifest).await),
-            None => refuse(responder, Refusal::NoSuchTitle).await,
+        return match pack(store, &disk, (title, granted.1)).await {
+            Ok(manifest) => outcome(give(responder, manifest).await),
+            Err(why) => refuse(responder, why).await,
         };
     }
     match fetch(store, &disk, granted).await {
@@ -85,6 +84,17 @@ async fn refuse(responder: Responder, why: Refusal) -> Outcome {
 /// Whether the first half of a chunk is asked for.
 fn is_half(request: &StreamRequest) -> bool {
     matches!(request, StreamRequest::Chunk(chunk) if chunk.part == Part::First)
+}
+
+/// On a thread that may compute: the first time it deflates.
+async fn pack(
+    store: Arc<Store>,
+    disk: &Semaphore,
+    (title, version): (TitleName, Hash),
+) -> Result<PackedManifest, Refusal> {
+    let _turn = disk.acquire().await.map_err(|_| Refusal::Draining)?;
+    let packing = spawn_blocking(move || store.manifest(&title, version));
+    packing.await.map_err(|_| Refusal::Damaged)?.ok_or(Refusal::NoSuchTitle)
 }
 
 /// From memory at once, otherwise from disk on a thread that may block.

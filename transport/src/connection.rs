@@ -137,8 +137,7 @@ impl Connection {
     /// Lets so many bytes of payloads be under way at once; never fewer than
     /// were allowed before. At most 8 MiB.
     pub fn widen(&self, bytes: u64) {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(crate::settings::PAYLOAD_WINDOW);
-        self.0.quic.set_receive_window(bytes.into());
+        widen(&self.0.quic, bytes);
     }
 
     /// When the peer was last heard: any message, any piece of a payload.
@@ -265,6 +264,11 @@ impl Inbox {
     pub async fn recv(&mut self) -> Result<Message, LinkError> {
         self.0.recv().await.unwrap_or(Err(LinkError::Lost(ClosedBy::Here)))
     }
+}
+
+pub(crate) fn widen(quic: &quinn::Connection, bytes: u64) {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(crate::settings::PAYLOAD_WINDOW);
+    quic.set_receive_window(bytes.into());
 }
 
 /// Asks on a stream of its own, and waits until it is granted.

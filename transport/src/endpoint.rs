@@ -1,7 +1,7 @@
 //! One UDP port that dials and, with a certificate, accepts. Viewers and
 //! operators only dial.
 
-use crate::connection::{Connection, Inbox, Pulse, open};
+use crate::connection::{Connection, Inbox, Pulse, open, widen};
 use crate::error::{AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError};
 use crate::keys::{ANYBODY, dns_name};
 use crate::payload::{Expect, Payload};
@@ -146,14 +146,35 @@ pub struct Knock {
     local: Option<SocketAddr>,
 }
 
+/// What comes by a connection, and how much of it may be under way. It keeps no
+/// connection alive.
+#[derive(Clone, Debug)]
+pub struct Line(quinn::Connection);
+
+impl Line {
+    /// See [`Connection::received_bytes`].
+    pub fn received_bytes(&self) -> u64 {
+        self.0.stats().udp_rx.bytes
+    }
+
+    /// See [`Connection::widen`].
+    pub fn widen(&self, bytes: u64) {
+        widen(&self.0, bytes);
+    }
+}
+
 impl Knock {
-    /// Says something right behind the greeting. It is heard if that is answered.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub async fn say(&mut self, message: &Message) -> Result<(), DialError> {
-        let said = wire::write(&mut self.send, message).await;
-        said.map_err(|error| DialError { address: self.address, why: error.into() })
+    /// Says something right behind the greeting, `within` this time. It is heard if
+    /// that is answered; why it was not said, [`Knock::greeted`] tells.
+    pub async fn say(&mut self, message: &Message, within: Duration) {
+        if let Err(error) = timeout(within, wire::write(&mut self.send, message)).await {
+            tracing::debug!(address = %self.address, %error, "a first word was not said");
+        }
+    }
+
+    /// What is to be watched before the greeting is answered.
+    pub fn line(&self) -> Line {
+        Line(self.quic.clone())
     }
 
     /// As [`Connection::request`], but asked right behind the greeting.

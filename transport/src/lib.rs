@@ -24,7 +24,7 @@ mod wire;
 pub mod yardstick;
 
 pub use connection::{Connection, Inbox};
-pub use endpoint::{Arrival, Endpoint, Knock};
+pub use endpoint::{Arrival, Endpoint, Knock, Line};
 pub use error::{
     AcceptError, ClosedBy, DialError, DialWhy, EndpointError, LinkError, RequestError, SendError,
 };

@@ -1,8 +1,8 @@
 //! Which stream goes first when a connection is the bottleneck.
 //!
 //! QUIC itself knows no priorities between streams (RFC 9000, section 2.3); the
-//! sender's scheduler takes the highest number first and shares evenly among
-//! equals. The class decides, control before Base before each enhancement, and
+//! sender takes the highest number first. What was written of equals shares evenly,
+//! what waits for the receiver's window goes in the order of arrival. The class decides, control before Base before each enhancement, and
 //! within a class the earlier deadline.
 
 use media::Layer;

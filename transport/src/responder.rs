@@ -10,11 +10,14 @@ use media::{Hash, PackedManifest};
 use protocol::frame::{self, FrameError};
 use protocol::{Refusal, StreamReply, StreamRequest};
 use quinn::{RecvStream, SendStream, VarInt, WriteError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// A receiver that takes no byte for so long has stopped watching.
+/// A receiver that does not take a piece for so long, while nobody goes before it,
+/// has stopped watching.
 const PROGRESS: Duration = Duration::from_secs(10);
+/// A piece in bytes; at 100 kbit/s it takes 5 s.
+const PIECE: usize = 64 * 1024;
 
 /// A stream the peer opened, before it is known what it asks for.
 #[derive(Debug)]
@@ -141,6 +144,8 @@ impl Responder {
         let stream = self.stream.as_mut().ok_or(ServeError::Cancelled)?;
         let mut rest = [self.header.take().unwrap_or_default(), bytes];
         let mut turn = self.turns.wait(self.priority);
+        // Time in which it had the turn and too little was taken of it.
+        let (mut patience, mut taken) = (PROGRESS, 0_usize);
         while rest.iter().any(|part| !part.is_empty()) {
             tokio::select! {
                 biased;
@@ -148,12 +153,17 @@ impl Responder {
                 // Only who has the turn would hear of it by writing.
                 _ = stream.stopped() => return Err(ServeError::Cancelled),
             }
+            let began = Instant::now();
             tokio::select! {
                 // Writes some, or waits and has written nothing.
-                written = timeout(PROGRESS, stream.write_chunks(&mut rest)) => {
-                    written.map_err(|_| ServeError::Slow)??;
+                written = timeout(patience, stream.write_chunks(&mut rest)) => {
+                    taken = taken.saturating_add(written.map_err(|_| ServeError::Slow)??.bytes);
                 }
                 () = turn.ends() => {}
+            }
+            patience = patience.saturating_sub(began.elapsed());
+            if taken >= PIECE {
+                (patience, taken) = (PROGRESS, 0);
             }
         }
         Ok(())

@@ -152,7 +152,9 @@ impl Player {
         };
         let base =
             self.window().into_iter().fold(ByteCount(0), |sum, block| sum + length(block, Layer::BASE));
-        let time = session.duration(block).saturating_sub(self.config.feed_margin);
+        // Base is asked for when the first block goes, and the layers when Base is here.
+        let ways = self.base_round_trip().saturating_mul(2);
+        let time = session.duration(block).saturating_sub(self.config.feed_margin + ways);
         let in_time = |quality: &Quality| {
             let layers = Layer::first(quality.layers()).skip(1);
             let bytes = layers.fold(base, |sum, layer| sum + length(next, layer));

@@ -99,15 +99,38 @@ impl Player {
 
     /// Whether nothing is to share the line with a first block, since all of it is
     /// awaited: at first, and when its Base is there until it goes. A start that is
-    /// judged to be on a narrow link needs Base more than anything.
+    /// judged to be on a narrow link needs Base more than anything, and one near the
+    /// end of a block needs the next one as soon.
     fn comes_alone(&self, now: Time, block: u32) -> bool {
-        let Some(playback) = &self.playback else { return false };
-        if self.buffer.holds(block, Layer::BASE) {
-            let whole = self.buffer.quality_of(block) >= self.stepper.wanted();
-            !whole && playback.least_base == Span::ZERO && self.due_at(block).is_some_and(|due| now < due)
-        } else {
-            now < playback.started + self.config.start_judgement
+        let Some((session, playback)) = self.session.as_ref().zip(self.playback.as_ref()) else {
+            return false;
+        };
+        if block < session.last() {
+            let next = session.length(block.saturating_add(1), Layer::BASE);
+            let comes = self.sources.total_rate().map_or(Span::ZERO, |rate| rate.time_for(next));
+            let way = self.base_round_trip().saturating_mul(2) + comes;
+            if session.end(block).saturating_sub(playback.at(now)) < self.config.feed_margin + way {
+                return false;
+            }
         }
+        match self.due_at(block) {
+            Some(due) => {
+                let whole = self.buffer.settled(block) >= self.stepper.wanted();
+                !whole && playback.least_base == Span::ZERO && now < due
+            }
+            None => now < playback.started + self.config.start_judgement,
+        }
+    }
+
+    /// When a first block stops to have the line for itself, if it has it now.
+    pub(super) fn alone_until(&self, now: Time) -> Option<Time> {
+        let playback = self.playback.as_ref().filter(|playback| playback.starting && !playback.is_trick())?;
+        let block = playback.next.filter(|block| self.comes_alone(now, *block))?;
+        self.due_at(block).or(Some(playback.started + self.config.start_judgement))
+    }
+
+    pub(super) fn base_round_trip(&self) -> Span {
+        self.sources.serving(Layer::BASE).map_or(Span::ZERO, |id| self.sources.round_trip(id))
     }
 
     /// Base is held two blocks beyond `block`, or as far as any may be asked for: a
@@ -352,9 +375,7 @@ impl Player {
         if end >= session.programme_end() || self.requests.count(|r| r.layer != Layer::BASE) == 0 {
             return None;
         }
-        let round_trip =
-            self.sources.serving(Layer::BASE).map_or(Span::ZERO, |id| self.sources.round_trip(id));
-        let reserve = session.duration(next) + round_trip;
+        let reserve = session.duration(next) + self.base_round_trip();
         playback.when(end.saturating_sub(reserve))
     }
 }

@@ -107,3 +107,30 @@ fn nothing_shares_the_line_with_a_first_block_until_it_is_whole() {
     };
     assert!((1..4).all(asked), "then Base, as far as the buffer reaches");
 }
+
+#[test]
+fn a_seek_near_the_end_of_a_block_does_not_freeze_at_the_next_one() {
+    for round_trip in [4, 64, 104, 150] {
+        for millis in (50..1_000).step_by(90) {
+            let mut rig = Rig::new(1);
+            rig.round_trip = round_trip.ms();
+            rig.link = BitRate(5_000_000);
+            rig.run(5.s());
+            rig.user(Command::Seek(60.s() + Span::from_millis(millis)));
+            rig.run(6.s());
+            assert_eq!(rig.pipe.frozen, Span::ZERO, "to 60.{millis:03} s at {round_trip} ms");
+        }
+    }
+}
+
+#[test]
+fn what_a_start_shows_is_kept_up_at_any_round_trip() {
+    for round_trip in [4, 64, 104, 150, 250] {
+        let mut rig = Rig::new(1);
+        rig.round_trip = round_trip.ms();
+        rig.link = BitRate(5_000_000);
+        rig.run(20.s());
+        let down = rig.transitions().into_iter().filter(|(_, from, to, _)| to < from).count();
+        assert_eq!((down, rig.pipe.frozen), (0, Span::ZERO), "{round_trip} ms: {:?}", rig.transitions());
+    }
+}
