@@ -81,7 +81,7 @@ impl FromStr for Preset {
 /// One knob moves them together: the *quality*; 6 more halve the precision of
 /// every enhancement layer. The topmost layer's quantizer step is `152 *
 /// 2^((quality - 31) / 6)`, that of the lowest enhancement layer 2.8 times that,
-/// so that silver lies between bronze and gold. Base's rate factor is 27 at
+/// so that silver lies between bronze and gold. Base's rate factor is 28 at
 /// quality 30 and moves by two where the quality moves by three: at high quality
 /// a very fine Base would leave silver nothing to add, at low quality a good one
 /// costs little.
@@ -125,7 +125,7 @@ impl Settings {
                 nearest(top * 2_f32.powf(distance * above / steps / 6.0))
             })
             .collect();
-        Self { crf: 7.0 + quality * 2.0 / 3.0, quantizers }
+        Self { crf: 8.0 + quality * 2.0 / 3.0, quantizers }
     }
 
     /// The rate factor as encoders take it that know whole ones only.
@@ -156,11 +156,11 @@ mod tests {
     #[test]
     fn one_knob_moves_every_layer() {
         let table = [
-            (10.0, 14, [8, 2]),
-            (26.0, 24, [37, 20]),
-            (30.0, 27, [43, 28]),
-            (34.0, 30, [49, 35]),
-            (46.0, 38, [63, 54]),
+            (10.0, 15, [8, 2]),
+            (26.0, 25, [37, 20]),
+            (30.0, 28, [43, 28]),
+            (34.0, 31, [49, 35]),
+            (46.0, 39, [63, 54]),
         ];
         for (quality, crf, quantizers) in table {
             let settings = Settings::for_quality(quality, 3);
