@@ -80,8 +80,8 @@ impl FromStr for Preset {
 ///
 /// One knob moves them together: the *quality*; 6 more halve the precision of
 /// every enhancement layer. The topmost layer's quantizer step is `152 *
-/// 2^((quality - 31) / 6)`, that of the lowest enhancement layer 2.8 times that,
-/// so that silver lies between bronze and gold. Base's rate factor is 28 at
+/// 2^((quality - 30) / 6)`, that of the lowest enhancement layer 2.5 times that,
+/// so that silver lies between bronze and gold. Base's rate factor is 27 at
 /// quality 30 and moves by two where the quality moves by three: at high quality
 /// a very fine Base would leave silver nothing to add, at low quality a good one
 /// costs little.
@@ -113,11 +113,11 @@ impl Settings {
     pub fn for_quality(quality: f32, layers: usize) -> Self {
         let quality = if quality.is_finite() { quality } else { Self::DEFAULT_QUALITY };
         let quality = quality.clamp(*Self::QUALITIES.start(), *Self::QUALITIES.end());
-        let top = 152.0 * 2_f32.powf((quality - 31.0) / 6.0);
+        let top = 152.0 * 2_f32.powf((quality - 30.0) / 6.0);
         let enhancements = u8::try_from(layers.saturating_sub(1)).unwrap_or(u8::MAX);
         // Distance of the lowest enhancement layer from the topmost, in sixths
         // of an octave, shared evenly by the steps between them.
-        let distance = if enhancements > 2 { 13.0 } else { 9.0 };
+        let distance = if enhancements > 2 { 12.0 } else { 8.0 };
         let quantizers = (1..=enhancements)
             .map(|layer| {
                 let steps = f32::from(enhancements.saturating_sub(1).max(1));
@@ -125,7 +125,7 @@ impl Settings {
                 nearest(top * 2_f32.powf(distance * above / steps / 6.0))
             })
             .collect();
-        Self { crf: 8.0 + quality * 2.0 / 3.0, quantizers }
+        Self { crf: 7.0 + quality * 2.0 / 3.0, quantizers }
     }
 
     /// The rate factor as encoders take it that know whole ones only.
@@ -156,11 +156,11 @@ mod tests {
     #[test]
     fn one_knob_moves_every_layer() {
         let table = [
-            (10.0, 15, [8, 2]),
-            (26.0, 25, [37, 20]),
-            (30.0, 28, [43, 28]),
-            (34.0, 31, [49, 35]),
-            (46.0, 39, [63, 54]),
+            (10.0, 14, [8, 2]),
+            (26.0, 24, [37, 22]),
+            (30.0, 27, [43, 30]),
+            (34.0, 30, [49, 37]),
+            (46.0, 38, [63, 55]),
         ];
         for (quality, crf, quantizers) in table {
             let settings = Settings::for_quality(quality, 3);
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn any_number_of_layers_and_any_knob_is_lawful() {
         assert_eq!(Settings::for_quality(30.0, 1).quantizers, [0_u8; 0]);
-        assert_eq!(Settings::for_quality(30.0, 2).quantizers, [28]);
-        assert_eq!(Settings::for_quality(30.0, 4).quantizers, [49, 39, 28]);
+        assert_eq!(Settings::for_quality(30.0, 2).quantizers, [30]);
+        assert_eq!(Settings::for_quality(30.0, 4).quantizers, [49, 40, 30]);
         for quality in [f32::NAN, f32::INFINITY, -5.0, 1e9] {
             let settings = Settings::for_quality(quality, 8);
             assert!((6.0..=42.0).contains(&settings.crf) && (6..=42).contains(&settings.whole_crf()));
