@@ -48,9 +48,9 @@ pub(crate) struct BaseFormat {
     pub(crate) effort: &'static str,
 }
 
-/// How hard x264 searches. Base is small, and all layers build on it: `slow`
-/// saves 4 % of it over `medium` for a hundredth of what the default preset takes
-/// as a whole; to `fast` it would be dear.
+/// How hard x264 searches. Base is small and all layers build on it: where the
+/// enhancements take ten times as long, a slower search costs next to nothing. To
+/// `fast` it would be dear.
 pub(crate) fn effort(preset: Preset) -> &'static str {
     match preset {
         Preset::Fast => "medium",
