@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// One knob for all layers, 10 to 45; lower is better and larger
     #[arg(long, default_value_t = codec::Settings::DEFAULT_QUALITY, value_parser = quality)]
     quality: f32,
-    /// Base's rate factor instead of the knob's, which is the quality less 4 (x264 CRF)
+    /// Base's rate factor instead of the knob's, which is 7 and two thirds of the quality (x264 CRF)
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=50))]
     crf: Option<u32>,
     /// Quantizer of each enhancement instead of the knob's (VP9, 0 to 63)

@@ -1,5 +1,4 @@
-//! Looking ahead over a block: where scenes begin, how long they are, and
-//! whether they move.
+//! Looking ahead over a block: where scenes begin and how long they are.
 
 use crate::picture::Picture;
 
@@ -14,23 +13,17 @@ const EIGHTHS: u32 = 5;
 /// and by more than this many times what the picture before changed, which
 /// lasting motion and fades do not.
 const TIMES: u32 = 4;
-/// Of a scene that stands still at least this part of the cells, in hundredths,
-/// keep their level from each picture to the next: a fixed camera on few things
-/// that move. A close-up with a soft ground has about 75.
-const STILL: u64 = 90;
 
 /// What is known of a scene when its first picture is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scene {
     /// Pictures in it.
     pub(crate) length: u32,
-    /// Whether it hardly moves.
-    pub(crate) still: bool,
 }
 
 impl Scene {
     /// One that nobody looked at.
-    pub(crate) const UNKNOWN: Self = Self { length: u32::MAX, still: false };
+    pub(crate) const UNKNOWN: Self = Self { length: u32::MAX };
 }
 
 /// For each picture of a block the scene that begins with it, if one does; with
@@ -46,16 +39,14 @@ pub(crate) fn look_ahead<'a>(pictures: impl Iterator<Item = &'a Picture>) -> Vec
     }
     let mut scenes = Vec::with_capacity(steps.len());
     // Backwards, so that a scene's end is known at its beginning.
-    let (mut length, mut kept, mut all) = (0, 0_u64, 0_u64);
+    let mut length = 0;
     for step in steps.iter().rev() {
         length += 1;
         if step.cut {
-            scenes.push(Some(Scene { length, still: all > 0 && kept * 100 >= all * STILL }));
-            (length, kept, all) = (0, 0, 0);
+            scenes.push(Some(Scene { length }));
+            length = 0;
         } else {
             scenes.push(None);
-            kept += step.kept;
-            all += step.all;
         }
     }
     scenes.reverse();
@@ -67,25 +58,20 @@ struct Step {
     cut: bool,
     /// Sum of the differences of the cells.
     change: u32,
-    /// Cells that keep their level, of all.
-    kept: u64,
-    all: u64,
 }
 
 impl Step {
     /// `last` is the change before this one.
     fn between(before: &[u8], cells: &[u8], last: u32) -> Self {
         if before.len() != cells.len() {
-            return Self { cut: true, change: 0, kept: 0, all: 0 };
+            return Self { cut: true, change: 0 };
         }
         let count = u32::try_from(cells.len()).unwrap_or(u32::MAX).max(1);
-        let differences = || cells.iter().zip(before).map(|(a, b)| u32::from(a.abs_diff(*b)));
-        let change = differences().sum::<u32>();
+        let change = cells.iter().zip(before).map(|(a, b)| u32::from(a.abs_diff(*b))).sum::<u32>();
         let mean = cells.iter().map(|&cell| u32::from(cell)).sum::<u32>() / count;
         let detail = cells.iter().map(|&cell| u32::from(cell).abs_diff(mean)).sum::<u32>();
         let strange = change > LEVELS * count && change > detail / 8 * EIGHTHS;
-        let kept = differences().map(|difference| u64::from(difference <= 1)).sum();
-        Self { cut: strange && change > last.saturating_mul(TIMES), change, kept, all: count.into() }
+        Self { cut: strange && change > last.saturating_mul(TIMES), change }
     }
 }
 
@@ -125,18 +111,18 @@ mod tests {
         picture
     }
 
-    fn scenes(film: &[Picture]) -> Vec<(usize, u32, bool)> {
+    fn scenes(film: &[Picture]) -> Vec<(usize, u32)> {
         let found = look_ahead(film.iter()).into_iter().enumerate();
-        found.filter_map(|(at, scene)| scene.map(|scene| (at, scene.length, scene.still))).collect()
+        found.filter_map(|(at, scene)| scene.map(|scene| (at, scene.length))).collect()
     }
 
     #[test]
     fn a_cut_is_seen_and_motion_is_not() {
         let mut film: Vec<Picture> = (0..6).map(|n| slope(3 * n, 20)).collect();
         film.extend((0..4).map(|_| slope(80, 90)));
-        assert_eq!(scenes(&film), [(0, 6, false), (6, 4, true)]);
-        assert_eq!(scenes(&film[..6]), [(0, 6, false)]);
-        assert_eq!(scenes(&film[..1]), [(0, 1, false)]);
+        assert_eq!(scenes(&film), [(0, 6), (6, 4)]);
+        assert_eq!(scenes(&film[..6]), [(0, 6)]);
+        assert_eq!(scenes(&film[..1]), [(0, 1)]);
         assert_eq!(scenes(&[]), []);
     }
 
@@ -144,6 +130,6 @@ mod tests {
     fn a_fade_is_no_cut() {
         // The first step comes after stillness, but is small beside the picture's detail.
         let film: Vec<Picture> = (0..8).map(|n| slope(0, 12 * n)).collect();
-        assert_eq!(scenes(&film), [(0, 8, false)]);
+        assert_eq!(scenes(&film), [(0, 8)]);
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum Preset {
     /// libvpx realtime, cpu-used 5.
     Fast,
-    /// libvpx good, cpu-used 4 in the topmost layer and 5 below.
+    /// libvpx good, cpu-used 3 in the topmost layer and 5 below.
     #[default]
     Default,
     /// libvpx good, cpu-used 1.
@@ -27,22 +27,21 @@ impl Preset {
     /// topmost layer every second picture is a little finer too and stays at
     /// hand in ALTREF for the next two. The first picture of the lower layer is
     /// as fine as the topmost layer's: what does not move is then coded once for
-    /// both. Where hardly anything moves a less fine one will do, and leaves more
-    /// to the topmost layer. Lower layers are coded with less search. With `halves` nothing refers to
-    /// the odd pictures, so they are coded coarser.
+    /// both. Lower layers are coded with less search, which there costs nothing.
+    /// With `halves` nothing refers to the odd pictures, so they are coded coarser.
     pub(crate) fn pattern(self, top: bool, halves: bool) -> Pattern {
         let good = |cpu_used| Speed { realtime: false, cpu_used };
-        let (speed, long_term, [first, first_still], step) = match (self, top) {
-            (Self::Fast, _) => (Speed { realtime: true, cpu_used: 5 }, false, [0, 0], 0),
-            (Self::Default, false) => (good(5), false, [-28, -18], 0),
-            (Self::Default, true) => (good(4), true, [-8, -14], 1),
-            (Self::Best, false) => (good(1), false, [-28, -18], 0),
-            (Self::Best, true) => (good(1), true, [-8, -14], 1),
+        let (speed, long_term, first, step) = match (self, top) {
+            (Self::Fast, _) => (Speed { realtime: true, cpu_used: 5 }, false, 0, 0),
+            (Self::Default, false) => (good(5), false, -28, 0),
+            (Self::Default, true) => (good(3), true, -8, 1),
+            (Self::Best, false) => (good(1), false, -28, 0),
+            (Self::Best, true) => (good(1), true, -8, 1),
         };
         let step = if halves { step + 2 } else { step };
         // In halves LAST is the even picture before, and ALTREF takes the odd ones.
         let long_term = long_term && !halves;
-        Pattern { speed, long_term, first, first_still, step, droppable: halves }
+        Pattern { speed, long_term, first, step, droppable: halves }
     }
 
     /// The preset's name on the command line.
@@ -80,9 +79,12 @@ impl FromStr for Preset {
 /// Quantizers of all layers of a title.
 ///
 /// One knob moves them together: the *quality*; 6 more halve the precision of
-/// every layer. The topmost layer's quantizer step is `152 * 2^((quality - 31) /
-/// 6)`, that of the lowest enhancement layer 2.2 times that, so that silver lies
-/// between bronze and gold, and Base's rate factor is the quality less 4.
+/// every enhancement layer. The topmost layer's quantizer step is `152 *
+/// 2^((quality - 30) / 6)`, that of the lowest enhancement layer 2.5 times that,
+/// so that silver lies between bronze and gold. Base's rate factor is 27 at
+/// quality 30 and moves by two where the quality moves by three: at high quality
+/// a very fine Base would leave silver nothing to add, at low quality a good one
+/// costs little.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Rate factor of the Base encoder (x264 CRF, 0..=51).
@@ -99,10 +101,6 @@ const STEPS: [u16; 64] = [
     510, 550, 593, 639, 689, 743, 801, 864, 933, 1007, 1087, 1173, 1267, 1369, 1479, 1628, 1828,
 ];
 
-/// By how much Base's rate factor is lower than the knob: a good Base costs
-/// little, since what it holds the layers above need not.
-const BASE_FINER: f32 = 4.0;
-
 impl Settings {
     /// The knob's default.
     pub const DEFAULT_QUALITY: f32 = 30.0;
@@ -115,11 +113,11 @@ impl Settings {
     pub fn for_quality(quality: f32, layers: usize) -> Self {
         let quality = if quality.is_finite() { quality } else { Self::DEFAULT_QUALITY };
         let quality = quality.clamp(*Self::QUALITIES.start(), *Self::QUALITIES.end());
-        let top = 152.0 * 2_f32.powf((quality - 31.0) / 6.0);
+        let top = 152.0 * 2_f32.powf((quality - 30.0) / 6.0);
         let enhancements = u8::try_from(layers.saturating_sub(1)).unwrap_or(u8::MAX);
         // Distance of the lowest enhancement layer from the topmost, in sixths
         // of an octave, shared evenly by the steps between them.
-        let distance = if enhancements > 2 { 11.0 } else { 7.0 };
+        let distance = if enhancements > 2 { 12.0 } else { 8.0 };
         let quantizers = (1..=enhancements)
             .map(|layer| {
                 let steps = f32::from(enhancements.saturating_sub(1).max(1));
@@ -127,7 +125,7 @@ impl Settings {
                 nearest(top * 2_f32.powf(distance * above / steps / 6.0))
             })
             .collect();
-        Self { crf: quality - BASE_FINER, quantizers }
+        Self { crf: 7.0 + quality * 2.0 / 3.0, quantizers }
     }
 
     /// The rate factor as encoders take it that know whole ones only.
@@ -157,22 +155,24 @@ mod tests {
 
     #[test]
     fn one_knob_moves_every_layer() {
-        let table = [(10.0, [6, 2]), (26.0, [33, 20]), (30.0, [40, 28]), (34.0, [46, 35]), (46.0, [63, 54])];
-        for (quality, quantizers) in table {
+        let table = [
+            (10.0, 14, [8, 2]),
+            (26.0, 24, [37, 22]),
+            (30.0, 27, [43, 30]),
+            (34.0, 30, [49, 37]),
+            (46.0, 38, [63, 55]),
+        ];
+        for (quality, crf, quantizers) in table {
             let settings = Settings::for_quality(quality, 3);
-            assert_eq!(
-                (settings.quantizers, settings.crf),
-                (quantizers.to_vec(), quality - 4.0),
-                "{quality}"
-            );
+            assert_eq!((settings.whole_crf(), settings.quantizers), (crf, quantizers.to_vec()), "{quality}");
         }
     }
 
     #[test]
     fn any_number_of_layers_and_any_knob_is_lawful() {
         assert_eq!(Settings::for_quality(30.0, 1).quantizers, [0_u8; 0]);
-        assert_eq!(Settings::for_quality(30.0, 2).quantizers, [28]);
-        assert_eq!(Settings::for_quality(30.0, 4).quantizers, [46, 37, 28]);
+        assert_eq!(Settings::for_quality(30.0, 2).quantizers, [30]);
+        assert_eq!(Settings::for_quality(30.0, 4).quantizers, [49, 40, 30]);
         for quality in [f32::NAN, f32::INFINITY, -5.0, 1e9] {
             let settings = Settings::for_quality(quality, 8);
             assert!((6.0..=42.0).contains(&settings.crf) && (6..=42).contains(&settings.whole_crf()));

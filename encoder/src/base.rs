@@ -5,7 +5,7 @@ use crate::drive::{Driven, ElementError, make};
 use crate::frame::{self, Look};
 use crate::nal;
 use bytes::Bytes;
-use codec::Picture;
+use codec::{Picture, Preset};
 use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_video as gst_video;
@@ -44,6 +44,19 @@ pub(crate) struct BaseFormat {
     pub(crate) look: Look,
     /// Constant rate factor of x264.
     pub(crate) crf: u32,
+    /// x264's preset: see [`effort`].
+    pub(crate) effort: &'static str,
+}
+
+/// How hard x264 searches. Base is small and all layers build on it: where the
+/// enhancements take ten times as long, a slower search costs next to nothing. To
+/// `fast` it would be dear.
+pub(crate) fn effort(preset: Preset) -> &'static str {
+    match preset {
+        Preset::Fast => "medium",
+        Preset::Default => "slow",
+        Preset::Best => "slower",
+    }
 }
 
 /// One block of Base.
@@ -71,7 +84,7 @@ pub(crate) fn encode(format: &BaseFormat, pictures: Vec<Picture>) -> Result<Base
     element.set_property_from_str("pass", "qual");
     element.set_property("quantizer", format.crf);
     element.set_property("vbv-buf-capacity", 0_u32);
-    element.set_property_from_str("speed-preset", "medium");
+    element.set_property_from_str("speed-preset", format.effort);
     element.set_property("threads", 1_u32);
     element.set_property("key-int-max", NO_KEY_FRAME);
     element.set_property("aud", false);

@@ -42,10 +42,8 @@ pub(crate) struct Pattern {
     /// Whether every second picture, beginning with the first, also replaces
     /// ALTREF, which the pictures after the first may refer to.
     pub(crate) long_term: bool,
-    /// Added to the quantizer of the first picture of a scene,
+    /// Added to the quantizer of the first picture of a scene.
     pub(crate) first: i8,
-    /// and of one that hardly moves.
-    pub(crate) first_still: i8,
     /// Subtracted from the quantizer of the even pictures after the first, and
     /// added to that of the odd ones.
     pub(crate) step: i8,
@@ -171,10 +169,9 @@ impl Encoder {
 
     /// `scene` is the one that the picture opens.
     fn requantize(&mut self, number: u32, scene: Option<Scene>) -> Result<(), CodecError> {
-        let Pattern { first, first_still, step, .. } = self.pattern;
+        let Pattern { first, step, .. } = self.pattern;
         let offset = match scene {
-            Some(Scene { length, still }) => {
-                let first = if still { first_still } else { first };
+            Some(Scene { length }) => {
                 let part = i32::try_from(length.min(LONG_SCENE)).unwrap_or(0);
                 let whole = i32::try_from(LONG_SCENE).unwrap_or(1);
                 i8::try_from(i32::from(first) * part / whole).unwrap_or(first)

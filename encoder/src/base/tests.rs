@@ -2,7 +2,13 @@ use super::*;
 
 fn format(size: (u32, u32)) -> BaseFormat {
     let colorimetry = "bt709".parse().unwrap();
-    BaseFormat { size, rate: (25, 1), look: Look { colorimetry, pixel_aspect: (1, 1) }, crf: 30 }
+    BaseFormat {
+        size,
+        rate: (25, 1),
+        look: Look { colorimetry, pixel_aspect: (1, 1) },
+        crf: 30,
+        effort: "medium",
+    }
 }
 
 /// A gradient that moves.

@@ -1,6 +1,6 @@
 //! What will be made: names, sizes and settings, decided before the first block.
 
-use crate::base::{BaseFormat, REORDER};
+use crate::base::{BaseFormat, REORDER, effort};
 use crate::block::Recipe;
 use crate::blocks::MAX_PICTURES;
 use crate::error::EncodeError;
@@ -51,7 +51,8 @@ impl Plan {
         let delay =
             u32::try_from(delay).map_err(|_| EncodeError::Option("pictures that last for hours".into()))?;
         let manifest = manifest(options, title, source, &ladder, delay, crf, &quantizers);
-        let base = BaseFormat { size: ladder.size(0), rate: film.rate, look: film.look.clone(), crf };
+        let (size, look) = (ladder.size(0), film.look.clone());
+        let base = BaseFormat { size, rate: film.rate, look, crf, effort: effort(options.preset) };
         let block_ticks = block_ticks(options, source.timescale());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {

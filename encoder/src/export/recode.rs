@@ -44,7 +44,7 @@ impl<'a> Recoder<'a> {
         let keys = enhancements.map(|layer| enhancement_key(&layer.init).map(Bytes::copy_from_slice));
         let whole = Ladder::new(manifest.width, manifest.height, &[1])?;
         let rate = (manifest.frame_rate.num, manifest.frame_rate.den);
-        let format = BaseFormat { size: whole.size(0), rate, look: look(manifest), crf };
+        let format = BaseFormat { size: whole.size(0), rate, look: look(manifest), crf, effort: "medium" };
         Ok(Self {
             title,
             layers: usize::from(quality.layers()),

@@ -64,7 +64,9 @@ impl Sample {
         let mut source = Source::open(Wanted { film: &options.input, from, to, keep_going }, cancel)?;
         let film = source.format().clone();
         let ladder = Ladder::new(film.size.0, film.size.1, &options.factors)?;
-        let base = BaseFormat { size: ladder.size(0), rate: film.rate, look: film.look.clone(), crf: 0 };
+        let (size, look) = (ladder.size(0), film.look.clone());
+        let effort = base::effort(options.preset);
+        let base = BaseFormat { size, rate: film.rate, look, crf: 0, effort };
         let timescale = f64::from(source.timescale());
         let mut cutter = Cutter::new(block_ticks(options, source.timescale()));
         let (mut kept, mut sound, mut end) = (Spaced::default(), 0, 0);
