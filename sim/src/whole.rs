@@ -120,6 +120,8 @@ pub struct Plan {
     /// Decides the network, who comes when for what, and who dies: the same for
     /// whatever is left out.
     pub seed: u64,
+    /// From one death of a Base node to the next, once it counts.
+    pub failure_every: Span,
     /// In which the audience comes and caches begin to fill; not counted.
     pub warm: Span,
     /// What is counted.
@@ -130,7 +132,7 @@ impl Plan {
     /// A run of this size: 15 minutes to warm up, and 30 that count.
     pub const fn new(size: Size, without: Without, load: u32, seed: u64) -> Self {
         let (warm, counted) = (Span::from_secs(900), Span::from_secs(1800));
-        Self { size, without, load, seed, warm, counted }
+        Self { size, without, load, seed, failure_every: size.failure_every(), warm, counted }
     }
 
     /// The settings of the nodes: the profile of ADVODS, whose users pull again when

@@ -4,7 +4,7 @@ use super::chart::{self, Curve, Words};
 use super::{FigureError, File, Options, Progress, Report, cells, file, work};
 use sim::eval::Ablation;
 use sim::eval::ablation::{COLUMNS, Column, Grid};
-use sim::whole::{Size, Without, run};
+use sim::whole::{Plan, Size, Without, run};
 use std::fmt::Write as _;
 
 /// Runs of each point: fewer say little of an interval.
@@ -13,9 +13,12 @@ const SEEDS: u64 = 5;
 pub(super) fn draw(options: &Options, progress: Progress<'_>) -> Result<Report, FigureError> {
     let loads = if options.full { Grid::LOADS.to_vec() } else { vec![80, 120] };
     let grid = Grid { size: Size::Third, loads, seeds: options.seeds(SEEDS) };
-    let plans = grid.plans();
+    of(&grid.plans(), progress)
+}
+
+fn of(plans: &[Plan], progress: Progress<'_>) -> Result<Report, FigureError> {
     let mut study = Ablation::default();
-    for (plan, measures) in plans.iter().zip(work::all(&plans, progress, run)) {
+    for (plan, measures) in plans.iter().zip(work::all(plans, progress, run)) {
         study.note(plan, measures?);
     }
     let mut files = vec![file("ablation.csv", csv(&study))];
@@ -77,4 +80,29 @@ fn notes(study: &Ablation) -> Vec<String> {
         }
     }
     notes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
+mod tests {
+    use super::*;
+    use media::Span;
+
+    #[test]
+    fn every_measure_has_its_curves_and_every_sign_its_line() {
+        let grid = Grid { size: Size::Third, loads: vec![100], seeds: vec![1, 2] };
+        // A minute of a network that has just begun to fill.
+        let soon = Span::from_secs(30);
+        let plans: Vec<Plan> =
+            grid.plans().into_iter().map(|plan| Plan { warm: soon, counted: soon, ..plan }).collect();
+        let report = of(&plans, &|_, _| ()).unwrap();
+        assert_eq!(report.files.len(), 1 + COLUMNS.len());
+        let csv = &report.files[0].text;
+        let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
+        assert_eq!(names, ["all-on", "no-thresholds", "no-anat", "no-cooperation", "no-prefetch"]);
+        assert!(csv.starts_with("load,without,runs,blocking_1,blocking_1_95,"), "{csv}");
+        assert_eq!(report.claims.len(), 6 + 10, "{report}");
+        assert!(report.claims[5].claim.starts_with("no-cooperation less all-on: Mbit/s"));
+        assert_eq!(of(&plans, &|_, _| ()).unwrap(), report, "whoever is done first, the figure is the same");
+    }
 }

@@ -137,7 +137,8 @@ impl Ablation {
         let of_seed = |seed: &u64| {
             let at = |without, load| self.0.get(&(without, load, *seed)).map(value);
             let loads = self.loads();
-            let each = loads.iter().filter_map(|load| Some(at(without, *load)? - at(Without::Nothing, *load)?));
+            let each =
+                loads.iter().filter_map(|load| Some(at(without, *load)? - at(Without::Nothing, *load)?));
             let each: Vec<f64> = each.collect();
             (!each.is_empty()).then(|| Estimate::of(&each).mean)
         };

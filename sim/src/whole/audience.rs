@@ -117,7 +117,7 @@ impl Audience {
 /// moment of each stretch, and comes back empty.
 fn faults(plan: &Plan, topology: &Topology) -> Vec<(Time, Fault)> {
     let mut rng = Rng::stream(plan.seed, 22);
-    let every = plan.size.failure_every();
+    let every = plan.failure_every;
     let (mut from, end) = (Time::ZERO + plan.warm, Time::ZERO + plan.warm + plan.counted);
     let mut faults = Vec::new();
     while from < end {
@@ -153,7 +153,8 @@ impl Draw {
 
     fn guest(&mut self, at: Time, class: usize, gone: f64) -> Guest {
         let (_, count, _, blocks) = CLASSES.get(class).copied().unwrap_or((TitleClass::Archived, 1, 0, 1));
-        let ranks: Vec<f64> = (1..=count).map(|rank| crate::eval::statistics::float(rank).powf(-ZIPF)).collect();
+        let ranks: Vec<f64> =
+            (1..=count).map(|rank| crate::eval::statistics::float(rank).powf(-ZIPF)).collect();
         let before: usize = CLASSES.iter().take(class).map(|(_, count, ..)| count).sum();
         let title = before + self.weighted(&ranks);
         let quality = match self.rng.below(100) {

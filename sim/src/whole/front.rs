@@ -4,7 +4,7 @@
 use super::audience::{LAYERS, Title, block_size};
 use super::{Plan, TAU, Wires};
 use crate::proxies::Session;
-use media::{ByteCount, Quality, Span, Time};
+use media::{ByteCount, Quality, Span, Time, TitleName};
 use protocol::PeerId;
 use protocol::proxy::BlockTable;
 use protocol::proxy::cooperation::{Cooperation, Fetch, FetchId, Input, Server};
@@ -102,14 +102,10 @@ impl Front {
         until
     }
 
-    /// What waited for somebody to serve this title.
-    pub(super) fn unpark(&mut self, title: &media::TitleName) -> Vec<Fetch> {
+    /// What waits for somebody to serve this title.
+    pub(super) fn waiting_for(&self, title: &TitleName) -> Vec<Fetch> {
         let of = self.parked.values().filter(|(fetch, _)| fetch.title == *title);
-        let fetches: Vec<Fetch> = of.map(|(fetch, _)| fetch.clone()).collect();
-        for fetch in &fetches {
-            self.parked.remove(&fetch.id);
-        }
-        fetches
+        of.map(|(fetch, _)| fetch.clone()).collect()
     }
 
     /// Whether it waits no longer: it waited until now.

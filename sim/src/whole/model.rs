@@ -13,9 +13,7 @@ use crate::topology::{Topology, TopologyError};
 use crate::world::World;
 use media::{ByteCount, Layer, Quality, Span, Time};
 use protocol::PeerId;
-use protocol::proxy::cooperation::{
-    ClientId, Fetch, FetchFailure, FetchId, Input, Output, Relay, Server,
-};
+use protocol::proxy::cooperation::{ClientId, Fetch, FetchFailure, FetchId, Input, Output, Relay, Server};
 use protocol::proxy::{Query, Reply};
 use std::sync::Arc;
 
@@ -155,11 +153,12 @@ impl Model {
     }
 
     fn ask(&mut self, now: Time, user: usize) {
-        let Some(seat) = self.seats.get(user).filter(|seat| seat.inside) else { return };
+        let Some(seat) = self.seats.get_mut(user).filter(|seat| seat.inside) else { return };
+        seat.asked = now;
         let (block, quality) = (seat.next, seat.quality);
         let (buffered, starting) = (seat.buffered(now), seat.is_starting());
-        let input = Input::Asked { client: client_id(user), block, quality, buffered, starting };
-        self.tell(now, seat.proxy, input, None);
+        let (proxy, client) = (seat.proxy, client_id(user));
+        self.tell(now, proxy, Input::Asked { client, block, quality, buffered, starting }, None);
     }
 
     fn receive(&mut self, now: Time, user: usize, quality: Quality) {
@@ -293,9 +292,12 @@ impl Model {
     /// has it, and as the viewer's own link allows since it began to come.
     fn serve(&mut self, now: Time, client: ClientId, block: u32, quality: Quality, begun: Option<Time>) {
         let (user, (rate, delay)) = (user_of(client), self.wires.viewer);
-        let Some(seat) = self.seats.get(user).filter(|seat| seat.inside && seat.next == block) else { return };
+        let Some(seat) = self.seats.get(user).filter(|seat| seat.inside && seat.next == block) else {
+            return;
+        };
         let rules = self.fronts.get(seat.proxy).map(|front| front.mind.config().relay);
-        let since = begun.filter(|_| rules == Some(Relay::CutThrough)).unwrap_or(now);
+        let since = begun.filter(|_| rules == Some(Relay::CutThrough));
+        let since = since.map_or(now, |begun| begun.max(seat.asked));
         let bytes = ByteCount(block_size().0 * u64::from(quality.layers()));
         let there = now.max(since + rate.time_for(bytes)) + delay;
         self.queue.plan(there, Happens::Received { user, quality });
@@ -318,17 +320,35 @@ impl Model {
 
     /// A fetch from the nodes: it goes as soon as the slots of whoever watches the
     /// title here give it; if nobody has any, it waits for somebody who does.
-    pub(super) fn stage(&mut self, now: Time, proxy: usize, fetch: Fetch) {
-        let Some((quality, ready)) = self.draw(now, proxy, &fetch) else {
-            let Some(front) = self.fronts.get_mut(proxy) else { return };
-            let id = fetch.id;
-            let until = front.park(now, fetch);
-            return self.queue.plan(until, Happens::Lapse { proxy, fetch: id });
-        };
+    fn stage(&mut self, now: Time, proxy: usize, fetch: Fetch) {
+        if self.give(now, proxy, &fetch) {
+            return;
+        }
         let Some(front) = self.fronts.get_mut(proxy) else { return };
         let id = fetch.id;
-        front.staged.insert(id, Staged { fetch, quality });
+        let until = front.park(now, fetch);
+        self.queue.plan(until, Happens::Lapse { proxy, fetch: id });
+    }
+
+    /// Whether somebody's slots give it.
+    fn give(&mut self, now: Time, proxy: usize, fetch: &Fetch) -> bool {
+        let Some((quality, ready)) = self.draw(now, proxy, fetch) else { return false };
+        let Some(front) = self.fronts.get_mut(proxy) else { return false };
+        let id = fetch.id;
+        front.parked.remove(&id);
+        front.staged.insert(id, Staged { fetch: fetch.clone(), quality });
         self.queue.plan(ready, Happens::Ready { proxy, fetch: id });
+        true
+    }
+
+    /// Somebody who watches this title found or lost a node: what waits for one may go
+    /// now.
+    pub(super) fn look_at_parked(&mut self, now: Time, proxy: usize, title: usize) {
+        let Some(name) = self.titles.get(title).map(|title| &title.facts.title) else { return };
+        let waiting = self.fronts.get(proxy).map_or_else(Vec::new, |front| front.waiting_for(name));
+        for fetch in waiting {
+            self.give(now, proxy, &fetch);
+        }
     }
 
     /// Takes each layer from the slot that gives it soonest. Up to which quality there
@@ -338,9 +358,9 @@ impl Model {
         let users = self.fronts.get(proxy)?.watching.get(title)?;
         let (mut quality, mut when) = (fetch.have, now);
         for layer in Layer::first(fetch.want.layers()).skip(usize::from(fetch.have.layers())) {
-            let slots = users.iter().filter(|user| {
-                self.world.viewers().get(**user).is_some_and(|viewer| viewer.gets(layer))
-            });
+            let slots = users
+                .iter()
+                .filter(|user| self.world.viewers().get(**user).is_some_and(|viewer| viewer.gets(layer)));
             let ready = |user: &usize| {
                 let slot = self.seats.get(*user).and_then(|seat| seat.slots.get(layer.index()));
                 slot.map(|slot| (slot.ready(now), *user))

@@ -14,7 +14,9 @@ use protocol::proxy::cooperation::{Beta, Input};
 impl Model {
     /// A viewer found a node, lost one, or was refused.
     pub(super) fn stirred(&mut self, now: Time, user: usize) {
-        let (Some(viewer), Some(seat)) = (self.world.viewers().get(user), self.seats.get(user)) else { return };
+        let (Some(viewer), Some(seat)) = (self.world.viewers().get(user), self.seats.get(user)) else {
+            return;
+        };
         let (proxy, title) = (seat.proxy, seat.title);
         let waits = !seat.inside && !viewer.gone && seat.is_starting();
         if waits && viewer.refused && viewer.outages.is_empty() {
@@ -25,12 +27,7 @@ impl Model {
         }
         self.insist(now, user);
         self.shake(now, user);
-        let name = self.titles.get(title).map(|title| title.facts.title.clone());
-        if let (Some(name), Some(front)) = (name, self.fronts.get_mut(proxy)) {
-            for fetch in front.unpark(&name) {
-                self.stage(now, proxy, fetch);
-            }
-        }
+        self.look_at_parked(now, proxy, title);
     }
 
     fn turned_away(&mut self, now: Time, user: usize) {
@@ -84,7 +81,7 @@ impl Model {
 
     /// Counts those who lose their node while they watch.
     fn shake(&mut self, now: Time, user: usize) {
-        let outage = self.world.viewers().get(user).and_then(|viewer| viewer.outage());
+        let outage = self.world.viewers().get(user).and_then(crate::world::Viewer::outage);
         let Some(lost_at) = outage.map(|outage| outage.lost_at) else { return };
         let Some(seat) = self.seats.get_mut(user).filter(|seat| seat.plays()) else { return };
         if lost_at == now && self.window.has(now) {
@@ -95,6 +92,7 @@ impl Model {
         }
     }
 
+    /// Playback waited, or still does.
     pub(super) fn froze(&mut self, user: usize, freeze: Freeze) {
         let seconds = self.window.overlap(freeze);
         self.measures.frozen += seconds;
@@ -139,10 +137,10 @@ impl Model {
         for (user, at) in std::mem::take(&mut self.lost) {
             let outages = self.world.viewers().get(user).map_or(&[][..], |viewer| &viewer.outages);
             let outage = outages.iter().find(|outage| outage.lost_at == at);
-            let back = outage.and_then(|outage| outage.resumed).is_some_and(|(again, _)| again - at <= BUFFER);
+            let back =
+                outage.and_then(|outage| outage.resumed).is_some_and(|(again, _)| again - at <= BUFFER);
             let vip = self.seats.get(user).is_some_and(|seat| seat.vip);
-            let count =
-                if vip { &mut self.measures.vips_served } else { &mut self.measures.normals_served };
+            let count = if vip { &mut self.measures.vips_served } else { &mut self.measures.normals_served };
             *count += u64::from(back);
         }
         let [messages, from_nodes, from_peers] = self.counts();

@@ -58,6 +58,8 @@ pub(super) struct Seat {
     pub(super) vip: bool,
     /// The block that it asks for or waits for.
     pub(super) next: u32,
+    /// When its request was at the proxy.
+    pub(super) asked: Time,
     from: u32,
     end: u32,
     /// When its first block would have been shown if playback had never waited.
@@ -81,6 +83,7 @@ impl Seat {
             quality: guest.wish.quality,
             vip: guest.arrival.sla == crate::workload::Sla::Vip,
             next: guest.from,
+            asked: Time::ZERO,
             from: guest.from,
             end: blocks,
             started: None,
