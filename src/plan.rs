@@ -1,6 +1,6 @@
 //! `lamina plan`: how many are refused at a site, and which threshold to set.
 
-use crate::door::{CHECK_FAILED, DONE, HintExt, Outcome};
+use crate::door::{CHECK_FAILED, DONE, HintExt, Outcome, refuse};
 use anyhow::Context as _;
 use lab::plan::{self, PlanFile};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ Examples:
   lamina plan --example > district.toml   a school district, to begin with
   lamina plan district.toml               who is refused, and the threshold to set
   lamina plan district.toml --svg district.svg --json
-Exit code 1 means that no threshold meets the targets."
+Exit code 1 means that the targets are missed."
 )]
 pub(crate) struct Args {
     /// The plan
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Ok(report) => report,
         Err(error) => {
             let hint = error.hint();
-            return Err(error).with_context(|| format!("{} makes no plan", path.display())).hint(hint);
+            return refuse(format!("{} makes no plan: {}", path.display(), in_one_line(&error)), hint);
         }
     };
     if let Some(svg) = &args.svg {
@@ -68,7 +68,20 @@ fn read(path: &Path) -> anyhow::Result<PlanFile> {
     file.take(MAX_FILE)
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    toml::from_str(&text)
-        .with_context(|| format!("{} is not understood", path.display()))
-        .hint("`lamina plan --example` shows every field")
+    if u64::try_from(text.len()).is_ok_and(|length| length >= MAX_FILE) {
+        let what = format!("{} is not understood: it has a megabyte or more", path.display());
+        return refuse(what, "`lamina plan --example` shows every field");
+    }
+    toml::from_str(&text).or_else(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        let why = error.message().lines().collect::<Vec<_>>().join(", ");
+        let what = format!("{} is not understood, line {line}: {why}", path.display());
+        refuse(what, "`lamina plan --example` shows every field")
+    })
+}
+
+/// An error and all that caused it.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", in_one_line(cause)))
 }

@@ -152,7 +152,7 @@ fn explain(error: PlayError, title: &TitleName) -> anyhow::Result<PlayReport> {
             "titles of other classes may still be let in; try again when somebody has finished"
         }
         PlayError::Refused { why: Refusal::ViewerLink, .. } => {
-            "try again later, or at another node: --also HOST:PORT names one"
+            "a lower --quality takes less; try again later, or at another node: --also HOST:PORT names one"
         }
         PlayError::Refused { why: Refusal::BottomLine | Refusal::NothingToDisplace, .. } => {
             "a VIP's --key ranks higher; try again later, or at another node"

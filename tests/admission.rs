@@ -170,7 +170,11 @@ async fn a_running_node_refuses_as_many_of_each_class_as_the_exact_formula_says(
     Keys::init(&keys).unwrap();
     std::fs::write(folder.path().join("node.toml"), SETTINGS).unwrap();
     let node = Node::start(folder.path(), &["--config", "node.toml"]);
-    let all = arrivals(20_261_130, FILL + BATCHES * BATCH);
+    // Of a hundred seeds three may fall out of their intervals: this one does not.
+    let named = std::env::var("LAMINA_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = named.unwrap_or(20_261_130);
+    println!("LAMINA_SEED={seed} ./x test a_running_node_refuses");
+    let all = arrivals(seed, FILL + BATCHES * BATCH);
     let told = views(&node.address, &keys, &all).await;
 
     let loads = TitleClass::ALL.map(|class| Load {

@@ -12,11 +12,13 @@ mod support;
 
 use media::library::Library;
 use media::{Quality, Span, TitleClass};
-use player::PlayOptions;
+use player::{PlayOptions, PlayerEvent};
 use protocol::{Message, Open, Progress, Refusal, SessionId, UserId, Visit};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use support::relay::Relay;
 use support::{Node, Viewer, authority, lamina, peer, said, small_title};
@@ -28,36 +30,65 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The link to the archive.
 const LINK: u64 = 5_000_000;
 
-/// An origin with titles, and a site that begins with nothing.
-struct Site {
-    folder: TempDir,
-    origin: Option<Node>,
-    /// What one title takes on disk, and what it takes of a link.
+/// A film of twenty seconds, encoded once for all sites: its files, by name.
+struct Film {
+    files: Vec<(OsString, Vec<u8>)>,
+    /// What it takes on disk, and what it takes of a link.
     size: u64,
     rate: u64,
     /// What Base alone takes of a link.
     base: u64,
 }
 
+impl Film {
+    fn get() -> &'static Self {
+        static FILM: OnceLock<Film> = OnceLock::new();
+        FILM.get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let small = small_title(folder.path(), 20);
+            let manifest = small.manifest();
+            let inits: usize = manifest.layers.iter().map(|layer| layer.init.len()).sum();
+            let chunks = manifest.blocks.iter().flat_map(|block| &block.chunks);
+            let size = chunks.map(|chunk| chunk.length).sum::<u64>() + u64::try_from(inits).unwrap();
+            let nanos = manifest.summary().duration.as_nanos();
+            let base: u64 = manifest.blocks.iter().map(|block| block.chunks[0].length).sum();
+            let entries = std::fs::read_dir(small.path()).unwrap().map(Result::unwrap);
+            let files = entries.map(|file| (file.file_name(), std::fs::read(file.path()).unwrap())).collect();
+            let of_a_second = |bytes: u64| bytes * 8 * 1_000_000_000 / nanos;
+            Self { files, size, rate: of_a_second(size), base: of_a_second(base) }
+        })
+    }
+
+    fn copy_as(&self, to: &Path, title: &str, class: TitleClass) {
+        std::fs::create_dir_all(to).unwrap();
+        for (name, bytes) in &self.files {
+            std::fs::write(to.join(name), bytes).unwrap();
+        }
+        let path = to.join("title.json");
+        let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        (manifest["title"], manifest["class"]) = (title.into(), class.name().into());
+        std::fs::write(path, manifest.to_string()).unwrap();
+    }
+}
+
+/// An origin with titles, and a site that begins with nothing.
+struct Site {
+    folder: TempDir,
+    origin: Option<Node>,
+    film: &'static Film,
+}
+
 impl Site {
-    /// Titles of these names and classes, all alike, of about this length.
-    fn new(titles: &[(&str, TitleClass)], seconds: u64) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let small = small_title(folder.path(), seconds);
-        let manifest = small.manifest();
-        let inits: usize = manifest.layers.iter().map(|layer| layer.init.len()).sum();
-        let chunks = manifest.blocks.iter().flat_map(|block| &block.chunks);
-        let size = chunks.map(|chunk| chunk.length).sum::<u64>() + u64::try_from(inits).unwrap();
-        let nanos = manifest.summary().duration.as_nanos();
-        let base: u64 = manifest.blocks.iter().map(|block| block.chunks[0].length).sum();
-        let (rate, base) = (size * 8 * 1_000_000_000 / nanos, base * 8 * 1_000_000_000 / nanos);
+    /// Titles of these names and classes, all alike.
+    fn new(titles: &[(&str, TitleClass)]) -> Self {
+        let (folder, film) = (tempfile::tempdir().unwrap(), Film::get());
         for (title, class) in titles {
-            copy_as(small.path(), &folder.path().join("library").join(title), title, *class);
+            film.copy_as(&folder.path().join("library").join(title), title, *class);
         }
         Keys::init(&folder.path().join("keys")).unwrap();
         let origin =
             Node::start(folder.path(), &["--level", "origin", "--library", "library", "--keys", "keys"]);
-        Self { folder, origin: Some(origin), size, rate, base }
+        Self { folder, origin: Some(origin), film }
     }
 
     fn keys(&self) -> PathBuf {
@@ -101,28 +132,21 @@ impl Site {
         }
     }
 
-    /// Plays the beginning of a title on a real player.
-    async fn play(&self, node: &Node, title: &str) -> player::PlayReport {
+    fn options(&self, node: &Node, title: &str) -> PlayOptions {
         let address: SocketAddr = node.address.parse().unwrap();
         let mut options =
             PlayOptions::new(address, title.parse().unwrap(), authority(&self.keys()), peer("viewer"));
         options.quality = Quality::GOLD;
         options.limit = Some(Span::from_secs(3));
-        let report = Viewer::with(options).report().await;
+        options
+    }
+
+    /// Plays the beginning of a title on a real player.
+    async fn play(&self, node: &Node, title: &str) -> player::PlayReport {
+        let report = Viewer::with(self.options(node, title)).report().await;
         assert!(report.blocks_checked > 0 && report.hash_mismatches.is_empty(), "{report:?}");
         report
     }
-}
-
-fn copy_as(from: &Path, to: &Path, title: &str, class: TitleClass) {
-    std::fs::create_dir(to).unwrap();
-    for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
-    let path = to.join("title.json");
-    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    (manifest["title"], manifest["class"]) = (title.into(), class.name().into());
-    std::fs::write(path, manifest.to_string()).unwrap();
 }
 
 /// One who only opens titles.
@@ -161,7 +185,7 @@ impl Guest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_viewer_watches_while_the_title_comes_and_the_second_needs_no_origin() {
-    let mut site = Site::new(&[("lesson", TitleClass::Archived)], 20);
+    let mut site = Site::new(&[("lesson", TitleClass::Archived)]);
     let (origin, patience) = (site.archive().parse().unwrap(), Duration::from_millis(200));
     let relay = Relay::start(origin, LINK, patience);
     let (link, limit) = (LINK.to_string(), "10000000");
@@ -169,7 +193,7 @@ async fn the_first_viewer_watches_while_the_title_comes_and_the_second_needs_no_
     let node = site.node("site", &relay.address().to_string(), &flags);
     let report = site.play(&node, "lesson").await;
     let startup = report.startup_ms.unwrap();
-    println!("{} bytes over {LINK} bit/s: the first picture after {startup} ms", site.size);
+    println!("{} bytes over {LINK} bit/s: the first picture after {startup} ms", site.film.size);
     if !cfg!(debug_assertions) {
         assert!(startup < 1500, "{startup} ms");
     }
@@ -177,7 +201,7 @@ async fn the_first_viewer_watches_while_the_title_comes_and_the_second_needs_no_
     // Each chunk came once, whoever asked.
     let status = site.status(&node);
     let chunks = status["traffic"]["archive"].as_u64().unwrap();
-    assert!(chunks < site.size && chunks > site.size * 9 / 10, "{chunks} of {}", site.size);
+    assert!(chunks < site.film.size && chunks > site.film.size * 9 / 10, "{chunks} of {}", site.film.size);
     assert_eq!(status["titles"].as_array().unwrap().len(), 0, "nothing was placed here");
 
     // Without an origin, and after a restart too.
@@ -191,10 +215,48 @@ async fn the_first_viewer_watches_while_the_title_comes_and_the_second_needs_no_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_a_title_is_copied_before_it_is_watched_the_viewer_is_told_and_waits() {
+    let site = Site::new(&[("lesson", TitleClass::Archived)]);
+    // As much as the whole title in three seconds; the link is taken as long as it is
+    // watched.
+    let rate = site.film.size * 8 / 3;
+    let settings = format!(
+        "archive_first = true\norigin_hold = \"session\"\nstore_limit = 10000000\norigin_rate = {rate}\n"
+    );
+    std::fs::write(site.folder.path().join("site.toml"), settings).unwrap();
+    let node = site.node("site", &site.archive(), &["--config", "site.toml"]);
+    let mut viewer = Viewer::with(site.options(&node, "lesson"));
+    let told = viewer.wait(|event| matches!(event, PlayerEvent::Coming { .. })).await.expect("it is told");
+    let line = lab::demo::told(&told).unwrap();
+    assert!(line.contains("is being fetched from the archive to site; it begins once all"), "{line}");
+    let taken = |node: &Node| site.status(node)["admission"]["to_origin"].as_u64().unwrap();
+    // But for the rounding of each layer.
+    let all_of_it = site.film.rate * 99 / 100..=site.film.rate;
+    assert!(!site.stored(&node).1 && all_of_it.contains(&taken(&node)), "{} {all_of_it:?}", taken(&node));
+    let (mut again, mut transitions) = (0, 0);
+    let begun = viewer.wait(|event| {
+        again += i32::from(matches!(event, PlayerEvent::Coming { .. }));
+        transitions += i32::from(matches!(event, PlayerEvent::Transition { .. }));
+        matches!(event, PlayerEvent::FirstPicture { .. })
+    });
+    let Some(PlayerEvent::FirstPicture { startup_ms }) = begun.await else { panic!("it begins") };
+    assert!(site.stored(&node).1 && startup_ms > 2_000, "all of it is there, after {startup_ms} ms");
+    assert_eq!((again, transitions), (0, 0), "it is told once, and begins in gold");
+    assert!(all_of_it.contains(&taken(&node)), "as long as it is watched");
+    let report = viewer.report().await;
+    assert!(report.hash_mismatches.is_empty() && report.frames_shown > 0, "{report:?}");
+    let end = Instant::now() + PATIENCE;
+    while taken(&node) > 0 {
+        assert!(Instant::now() < end, "the link is not given back");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_crash_left_half_way_is_never_seen_and_the_title_is_fetched_again() {
-    let site = Site::new(&[("lesson", TitleClass::Archived)], 10);
+    let site = Site::new(&[("lesson", TitleClass::Archived)]);
     let flags = ["--store-limit", "10000000", "--origin-rate"];
-    let slow = (site.rate * 2).to_string();
+    let slow = (site.film.rate * 2).to_string();
     let node = site.node("site", &site.archive(), &[&flags[..], &[&slow]].concat());
     Guest::at(&site, &node).await.open("lesson", Quality::GOLD).await.unwrap();
     let store = site.folder.path().join("site/.archive");
@@ -231,8 +293,8 @@ async fn what_a_crash_left_half_way_is_never_seen_and_the_title_is_fetched_again
 async fn a_full_store_lets_ad_hoc_titles_go_before_archived_ones_and_first_time_titles_last() {
     use TitleClass::{AdHoc, Archived, FirstTime};
     let titles = [("a", AdHoc), ("b", Archived), ("c", FirstTime), ("x", FirstTime), ("y", FirstTime)];
-    let site = Site::new(&[&titles[..], &[("z", FirstTime)]].concat(), 2);
-    let limit = (site.size * 3).to_string();
+    let site = Site::new(&[&titles[..], &[("z", FirstTime)]].concat());
+    let limit = (site.film.size * 3).to_string();
     let node = site.node("site", &site.archive(), &["--store-limit", &limit]);
     let mut guest = Guest::at(&site, &node).await;
     for (title, after) in
@@ -258,9 +320,9 @@ async fn a_full_store_lets_ad_hoc_titles_go_before_archived_ones_and_first_time_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_over_one_limit_is_told_that_one() {
-    let site = Site::new(&[("a", TitleClass::AdHoc), ("b", TitleClass::AdHoc)], 20);
-    let (store, small) = (site.size * 4, site.size * 3 / 2);
-    let (half_more, base) = ((site.rate * 3 / 2).to_string(), (site.base * 3 / 2).to_string());
+    let site = Site::new(&[("a", TitleClass::AdHoc), ("b", TitleClass::AdHoc)]);
+    let (store, small) = (site.film.size * 4, site.film.size * 3 / 2);
+    let (half_more, base) = ((site.film.rate * 3 / 2).to_string(), (site.film.base * 3 / 2).to_string());
     let (store, small) = (store.to_string(), small.to_string());
     for (name, flags, why) in [
         ("threshold", ["--threshold", "ad-hoc=1"], Refusal::Threshold),

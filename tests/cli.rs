@@ -88,12 +88,15 @@ fn a_plan_is_printed_drawn_and_held_against_its_targets() {
     for (wrong, right, told) in [
         ("slots = 0", "slots = 120", "site.slots"),
         ("slots = \"many\"", "slots = 120", "line 6"),
-        ("gold = 0.9", "gold = 0.2", "class.archived.gold"),
+        ("gold = 0.9", "gold = 0.2", "`class.archived`: the shares of gold, silver and bronze add up to 1.7"),
+        ("arrivals_per_hour = 1e10", "arrivals_per_hour = 60", "10000000000 is not between 0 and 1000000000"),
+        ("[class.extra]", "[class.archived]", "unknown field `extra`"),
         ("minutes = 45", "mean_minutes = 45", "unknown field `minutes`"),
     ] {
         fs::write(here.join("wrong.toml"), text.replacen(right, wrong, 1)).unwrap();
         let said = fails(&["plan", "wrong.toml"], here);
-        assert!(said.contains(told) && said.contains("hint: "), "{said}");
+        assert!(said.contains(told) && said.contains("\nhint: "), "{said}");
+        assert_eq!(said.lines().count(), 2, "one line, and a hint: {said}");
     }
     assert!(fails(&["plan", "absent.toml"], here).contains("hint: `lamina plan --example`"));
 }

@@ -242,3 +242,29 @@ fn the_stated_rust_version_is_the_one_the_script_checks() {
     assert!(fs::read_to_string(root().join("x")).unwrap().contains("rust-version"));
     assert!(!root().join("rust-toolchain.toml").exists());
 }
+
+/// `./x test` runs test programs by name, in two groups: one name in both would make a
+/// test that watches films wait for those that compute.
+#[test]
+fn each_name_of_a_test_program_stands_for_one_group() {
+    let script = fs::read_to_string(root().join("x")).unwrap();
+    let words = |list: &str| -> BTreeSet<String> {
+        let line = script.lines().find_map(|line| line.strip_prefix(list)?.strip_suffix(')')).unwrap();
+        line.split(' ').map(str::to_owned).collect()
+    };
+    let (rooms, tests) = (words("COMPUTING=("), words("COMPUTING_TESTS=("));
+    let mut groups: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
+    for (room, _) in ARROWS {
+        for entry in fs::read_dir(root().join(room).join("tests")).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists() {
+                let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+                let computes = rooms.contains(room) || (room == "." && tests.contains(&name));
+                groups.entry(name).or_default().insert(computes);
+            }
+        }
+    }
+    assert!(groups.len() > 20, "{groups:?}");
+    let both: Vec<_> = groups.iter().filter(|(_, of)| of.len() > 1).collect();
+    assert!(both.is_empty(), "{both:?}");
+}

@@ -16,6 +16,7 @@ use player::{PlayOptions, SinkKind};
 use protocol::NodeAddress;
 use proxy::{ProxyConfig, UpstreamFlag};
 use server::ServeConfig;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use support::relay::Relay;
@@ -26,22 +27,6 @@ const WATCHED: Span = Span::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minute_of_gold_over_one_and_a_third_of_base_does_not_freeze() {
-    watch_over(Duration::from_millis(120), false).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nor_does_it_where_a_proxy_decides_what_the_link_carries() {
-    watch_over(Duration::from_millis(120), true).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nor_does_it_behind_a_queue_of_two_seconds() {
-    watch_over(Duration::from_secs(2), false).await;
-}
-
-/// Watches gold over a link of 1.3 times the rate of Base, behind such a queue; the
-/// link leads to a node, or to a proxy beside it.
-async fn watch_over(queue: Duration, proxied: bool) {
     let folder = tempfile::tempdir().unwrap();
     let options = DemoOptions {
         program: support::LAMINA.into(),
@@ -53,12 +38,31 @@ async fn watch_over(queue: Duration, proxied: bool) {
     let film = lab::demo::prepare(&options, &mut |_| (), &AtomicBool::new(false)).unwrap();
     let library = Library::create(folder.path().join("library")).unwrap();
     let longer = Span::from_secs(70);
-    let title = encoder::repeat(&film.folder, &library, longer, true, &AtomicBool::new(false)).unwrap();
+    encoder::repeat(&film.folder, &library, longer, true, &AtomicBool::new(false)).unwrap();
+    Keys::init(&folder.path().join("keys")).unwrap();
+
+    let shallow = Duration::from_millis(120);
+    let deep = Duration::from_secs(2);
+    // At a node; where a proxy decides what the link carries; behind a long queue.
+    let viewings = [(shallow, false), (shallow, true), (deep, false)].map(|(queue, proxied)| {
+        let folder = folder.path().to_owned();
+        tokio::spawn(async move { watch_over(&folder, queue, proxied).await })
+    });
+    for viewing in viewings {
+        viewing.await.unwrap();
+    }
+}
+
+/// Watches gold over a link of 1.3 times the rate of Base, behind such a queue; the
+/// link leads to a node, or to a proxy beside it.
+async fn watch_over(folder: &Path, queue: Duration, proxied: bool) {
+    let library = Library::open(folder.join("library")).unwrap();
+    let name = library.titles().unwrap().titles.remove(0).title;
+    let title = library.title(&name).unwrap();
     let base = title.manifest().nominal_rate(Layer::BASE);
     let rate = base.0 * 13 / 10;
 
-    let keys = folder.path().join("keys");
-    Keys::init(&keys).unwrap();
+    let keys = folder.join("keys");
     // The node must know the relay's address before it starts, so its own is fixed first.
     let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let link = Relay::start(address, rate, queue);

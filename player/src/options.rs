@@ -197,6 +197,13 @@ pub enum PlayerEvent {
         /// Why.
         why: String,
     },
+    /// The title is fetched from an archive first, and is waited for.
+    Coming {
+        /// When.
+        at_ms: u64,
+        /// To which node.
+        node: String,
+    },
     /// A chunk came, and was wanted.
     Arrived {
         /// When.

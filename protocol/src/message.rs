@@ -424,4 +424,8 @@ pub enum Refusal {
     /// The store has no room, and nothing in it may be deleted.
     #[error("the store is full of titles that are being watched")]
     Storage,
+    /// The title is on its way from the origin's archive, and is given out once all
+    /// of it is here. No fault: whoever asks waits and asks again.
+    #[error("the title is being fetched from the archive, and can be watched once all of it is here")]
+    Coming,
 }

@@ -280,6 +280,9 @@ impl Node {
                     return Err(Refusal::LayerNotOffered);
                 }
                 self.serves(now, link, &chunk.id)?;
+                if self.config.archive_first && self.shelf.comes(title, version) {
+                    return Err(Refusal::Coming);
+                }
             }
         }
         self.guests.ask(link, stream, request)?;

@@ -31,7 +31,7 @@
 //! let asked = std::iter::from_fn(|| player.poll_output())
 //!     .filter(|output| matches!(output, Output::Request { .. }))
 //!     .count();
-//! assert_eq!(asked, 4, "as many blocks as the buffer's four seconds hold");
+//! assert_eq!(asked, 1, "nothing shares the way of a first block");
 //! ```
 
 mod buffer;
@@ -92,6 +92,8 @@ pub struct Player {
     fault: bool,
     /// Since when the target is what it is.
     target_since: Time,
+    /// While a source has the title fetched first: when it last said so.
+    coming: Option<Time>,
     over: bool,
     outputs: VecDeque<Output>,
 }
@@ -125,6 +127,7 @@ impl Player {
             dip: Cause::Rate,
             fault: false,
             target_since: now,
+            coming: None,
             over: false,
             outputs: VecDeque::new(),
         }

@@ -21,6 +21,7 @@ mod hearing;
 mod hedging;
 mod insistence;
 mod io;
+mod lanes;
 mod lines;
 mod peers;
 mod plans;
@@ -164,7 +165,7 @@ impl Proxy {
             Input::Answered { stream, outcome } => self.answered(now, stream, outcome),
             Input::Learnt { title, shape, kept } => self.learnt(now, &title, shape, &kept),
             Input::Restored { title, shape, kept } => self.teach(now, &title, &shape, &kept),
-            Input::Begun { chunk } => self.begun(now, &chunk),
+            Input::Came { chunk, bytes } => self.came(now, &chunk, bytes),
             Input::NotKept { chunk } => self.not_kept(now, &chunk),
             Input::Listed(titles) => self.listed(titles),
             Input::Filled { chunk } => self.filled(now, &chunk),
@@ -176,6 +177,7 @@ impl Proxy {
             self.think(now, cooperation::Input::Timeout);
         }
         self.tend(now);
+        self.ask_in_turn(now);
         let busy = self.users.values().any(|user| user.filter.is_busy());
         self.measure = busy.then(|| self.measure.filter(|when| *when > now).unwrap_or(now + MEASURE));
         self.end_of_drain(now);

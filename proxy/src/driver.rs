@@ -37,7 +37,7 @@ pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send>;
 enum End {
     Served(StreamId, Outcome),
     Filled(ChunkId, Upstream, Result<Block, FillFailure>),
-    Begun(ChunkId),
+    Came(ChunkId, u64),
     Read(ChunkId, Read),
     Dialled(Dialled),
     Learnt(TitleName, Result<Box<Learnt>, Refusal>),
@@ -286,7 +286,7 @@ impl Driver {
                 self.shelf.land(&chunk, block);
                 self.input(Input::Filled { chunk });
             }
-            End::Begun(chunk) => self.input(Input::Begun { chunk }),
+            End::Came(chunk, bytes) => self.input(Input::Came { chunk, bytes }),
             End::Filled(chunk, from, Err(why)) => self.input(Input::FillFailed { chunk, from, why }),
             End::Read(chunk, read) => self.was_read(&chunk, read),
             End::Learnt(title, learnt) => {
@@ -366,10 +366,10 @@ impl Driver {
                 status.events = self.news.lines(self.now());
                 self.output(Output::Send { link, message: Message::ProxyStatus(status) });
             }
-            Output::GiveUp { chunk } => {
+            Output::GiveUp { chunk, why } => {
                 self.nodes.fetched(&chunk);
                 if let Some(growing) = self.shelf.give_up(&chunk) {
-                    growing.fail(Refusal::Upstream);
+                    growing.fail(why);
                 }
             }
             Output::Serve { stream } => self.serve(stream, Part::Whole, Form::Whole),
@@ -422,10 +422,10 @@ impl Driver {
         let line = self.nodes.line(from);
         let (name, ended) = (chunk.clone(), self.ended.clone());
         let task = self.spawn(async move {
-            // A driver too busy to hear it measures less well.
-            let begun = || drop(ended.try_send(End::Begun(chunk.clone())));
+            // A driver too busy to hear it hears of more the next time.
+            let came = |bytes| ended.try_send(End::Came(chunk.clone(), bytes)).is_ok();
             let filled = match growing {
-                Some(growing) => fill(&pool, (from, line), &chunk, &growing, begun).await,
+                Some(growing) => fill(&pool, (from, line), &chunk, &growing, came).await,
                 None => Err(FillFailure::Refused(Refusal::NoSuchChunk)),
             };
             End::Filled(chunk, from, filled)
@@ -436,6 +436,7 @@ impl Driver {
     fn serve(&mut self, stream: StreamId, part: Part, form: Form) {
         let Some(Asked { mut responder, request, held }) = self.asked.remove(&stream) else { return };
         responder.set_form(form);
+        // What waits for its turn will come, or is given up by name.
         let source = held.or_else(|| self.shelf.follow(&request));
         let half = self.shelf.half(&request);
         let source = match part {

@@ -136,12 +136,10 @@ impl Shelf {
     }
 
     /// What is asked for, as it comes.
-    pub(crate) fn follow(&self, request: &StreamRequest) -> Option<Source> {
+    pub(crate) fn follow(&mut self, request: &StreamRequest) -> Option<Source> {
         match request {
             StreamRequest::Manifest(_) => None,
-            StreamRequest::Chunk(chunk) => {
-                self.growing.get(&chunk.id).map(|growing| Source::growing(growing))
-            }
+            StreamRequest::Chunk(chunk) => self.grow(&chunk.id).map(|growing| Source::growing(&growing)),
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     /// Hears what comes by the lines and is not for whoever asked.
     said: mpsc::Sender<Word>,
     next: AtomicU64,
+    /// When a piece of any chunk last came from anybody.
+    delivered: Mutex<Option<Instant>>,
 }
 
 /// One node: held while it is dialled, so that it is dialled once.
@@ -86,7 +88,18 @@ pub(crate) enum UpstreamError {
 impl Pool {
     pub(crate) fn new(endpoint: Endpoint, progress: Duration) -> (Self, mpsc::Receiver<Word>) {
         let (said, words) = mpsc::channel(WORDS);
-        (Self { endpoint, progress, lines: Mutex::default(), said, next: AtomicU64::default() }, words)
+        let (lines, next, delivered) = (Mutex::default(), AtomicU64::default(), Mutex::default());
+        (Self { endpoint, progress, lines, said, next, delivered }, words)
+    }
+
+    /// A piece of a chunk came from somebody.
+    pub(crate) fn delivers(&self) {
+        *self.delivered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// When the last one did.
+    pub(crate) fn delivered(&self) -> Option<Instant> {
+        *self.delivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection to a node, dialled if need be.

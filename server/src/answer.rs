@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     }
     if let StreamRequest::Chunk(chunk) = &granted.0
         && let Some(arriving) = store.arriving(&chunk.id.title, granted.1)
-        && let Followed::Comes(growing) = arriving.ask(&chunk.id).await
+        && let Followed::Comes(growing) = arriving.ask(&chunk.id)
     {
         let Some(info) = arriving.manifest.chunk(chunk.id.block, chunk.id.layer) else {
             return Outcome::GivenUp;

@@ -54,8 +54,6 @@ pub(crate) struct Archive {
     endpoint: Endpoint,
     store: Arc<Store>,
     pace: Arc<Pace>,
-    /// Whether a title is watched only once it is whole.
-    first: bool,
     running: BTreeMap<TitleName, AbortHandle>,
     gate: Gate,
     /// Counts the orders about titles on disk.
@@ -70,14 +68,13 @@ impl Archive {
     pub(crate) fn new(
         endpoint: Endpoint,
         store: Arc<Store>,
-        (rate, first): (u64, bool),
+        rate: u64,
         ended: mpsc::Sender<(TitleName, bool)>,
     ) -> Self {
         Self {
             endpoint,
             store,
             pace: Arc::new(Pace::new(rate)),
-            first,
             running: BTreeMap::new(),
             gate: Gate::default(),
             orders: 0,
@@ -96,7 +93,7 @@ impl Archive {
         self.running.retain(|_, task| !task.is_finished());
         let title = looked.title.clone();
         self.orders = self.orders.saturating_add(1);
-        let arriving = Arc::new(Arriving::new(&looked, self.first));
+        let arriving = Arc::new(Arriving::new(&looked));
         self.store.arrives(title.clone(), Arc::clone(&arriving));
         let job = Job {
             endpoint: self.endpoint.clone(),

@@ -84,8 +84,8 @@ pub struct ServeConfig {
     /// is here, `session` as long as the viewing lasts for which it is fetched.
     /// Default `download`.
     pub origin_hold: Hold,
-    /// Whether what is fetched is watched only once it is whole: for short titles,
-    /// since a player waits for 30 s. Default no.
+    /// Whether what is fetched is watched only once it is whole; viewers are told so
+    /// and wait. Default no.
     pub archive_first: bool,
     /// How many requests of one session may be open. 1 to 64, default 64.
     pub requests: usize,
@@ -243,6 +243,7 @@ impl ServeConfig {
             beta: self.beta,
             pause: Span::from_millis(self.pause_ms),
             archive: self.archive.map(|door| door.0),
+            archive_first: self.archive_first,
             autonomy,
             drain: Span::from_millis(self.drain_ms),
             ..NodeConfig::new(level)

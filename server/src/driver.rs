@@ -96,7 +96,7 @@ impl Driver {
         machine: Node,
         (endpoint, trust): (Endpoint, Trust),
         host: Host,
-        (store, from_archive): (Arc<Store>, (u64, bool)),
+        (store, from_archive): (Arc<Store>, u64),
         drain: watch::Receiver<bool>,
         on_event: OnEvent,
     ) -> Self {

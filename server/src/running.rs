@@ -57,7 +57,7 @@ pub async fn serve(
         let config = config.clone();
         move || prepare(&config, peer)
     };
-    let from_archive = (config.origin_rate, config.archive_first);
+    let from_archive = config.origin_rate;
     let (store, identity, authority, revocations, since, withdrawn) =
         tokio::task::spawn_blocking(prepare).await.map_err(|_| StartError::Runtime)??;
     let bind = config.listen;

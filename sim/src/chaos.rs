@@ -8,7 +8,7 @@ use crate::topology::SiteId;
 use crate::topology::{Shape, Topology, TopologyError};
 use crate::workload::Workload;
 use crate::world::{World, WorldConfig};
-use media::{Layer, Span, Time};
+use media::{Layer, Quality, Span, Time};
 use protocol::node::autonomy::AutonomyEvent;
 use std::fmt;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ pub fn prepare(seed: u64, keep_log: bool) -> Result<(World, Vec<(Time, Fault)>),
     config.autonomy.assume_stored = true;
     config.autonomy.capacity = CAPACITY;
     config.autonomy.bottom_line = 1;
+    config.quality = Quality(u8::try_from(1 + seed % 3).unwrap_or(1));
     config.agent_loss = f64::from(u32::try_from(rng.below(3)).unwrap_or(0)) * 0.05;
     let users = u32::try_from(8 + rng.below(28)).unwrap_or(8);
     let workload = Workload {

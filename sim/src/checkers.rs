@@ -5,6 +5,7 @@
 //! right and no message is in the air any more.
 
 mod capacity;
+mod layers;
 mod placement;
 mod primaries;
 mod reservation;
@@ -69,7 +70,8 @@ impl Checkers {
         self.look(world)?;
         tentative::check(world)?;
         reservation::check(world)?;
-        unserved::check(world)
+        unserved::check(world)?;
+        layers::check(world)
     }
 }
 

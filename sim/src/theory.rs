@@ -13,6 +13,7 @@
 //! becomes without thresholds, [`misses`] adds the link to the origin, and
 //! [`sizing`] looks for thresholds with which targets are met.
 
+mod apart;
 mod convolution;
 pub mod enumeration;
 pub mod limits;
@@ -20,6 +21,7 @@ pub mod misses;
 pub mod recursion;
 pub mod sizing;
 mod terms;
+mod wide;
 
 use std::fmt;
 

@@ -32,6 +32,12 @@ pub fn told(event: &PlayerEvent) -> Option<String> {
         PlayerEvent::FetchFailed { at_ms, chunk, node, why } => {
             line(at_ms, format!("{chunk} not from {node}: {why}"))
         }
+        PlayerEvent::Coming { at_ms, node } => line(
+            at_ms,
+            format!(
+                "the title is being fetched from the archive to {node}; it begins once all of it is there"
+            ),
+        ),
         PlayerEvent::Freeze { at_ms, length_ms } => line(at_ms, format!("FREEZE of {length_ms} ms")),
         PlayerEvent::NoAudioDevice => Some("        no audio device: playing on the system clock".into()),
         PlayerEvent::Ended => Some("        the film is over".into()),

@@ -6,6 +6,7 @@ use sim::eval::admission::{self, Runs, SERVERS};
 use sim::eval::{Estimate, Verdict};
 use sim::loss::{Fate, Law, LossPlan, Miss};
 use sim::theory::misses::{self, Split};
+use sim::theory::sizing::{Site, Stream};
 use std::fmt::Write as _;
 
 const EQUAL: [f64; 3] = [30.0, 100.0 / 3.0, 40.0];
@@ -42,6 +43,7 @@ pub(super) fn draw(options: &Options, progress: Progress<'_>) -> Result<Report, 
     thresholds(&mut claims, &mut files)?;
     demand(&mut claims, &mut files)?;
     choice(&mut claims, &mut files)?;
+    extremes(&mut claims, &mut files)?;
     simulated(options, progress, &mut claims, &mut files)?;
     let notes =
         vec!["the paper's own tables are lost: \"published\" are exact values or what it claims".to_owned()];
@@ -125,6 +127,41 @@ fn choice(claims: &mut Vec<Claim>, files: &mut Vec<File>) -> Result<(), FigureEr
     let claim = "least loss with at most 1 % in classes 1 and 2: threshold";
     claims.push(Verdict::new(claim, best, "19", best == 19).into());
     files.push(file("admission-choice.csv", csv));
+    Ok(())
+}
+
+/// No load and far too much of it, thresholds of nothing and of all: by convolution,
+/// and by the recursion that plans use.
+fn extremes(claims: &mut Vec<Claim>, files: &mut Vec<File>) -> Result<(), FigureError> {
+    let mut csv = "servers,erlangs12,erlangs3,threshold,b1,b3\n".to_owned();
+    let (mut worst, mut within) = (0.0_f64, true);
+    for (servers, other, rho) in
+        [(100, 30.0, 0.0), (100, 30.0, 1e6), (100, 1e6, 30.0), (1000, 300.0, 1e6), (1000, 1e6, 1e6)]
+    {
+        let stream = |class, erlangs| Stream { class, erlangs, to_viewers: 0, to_origin: 0 };
+        let site = Site {
+            slots: servers,
+            to_viewers: None,
+            to_origin: None,
+            classes: 3,
+            streams: vec![stream(0, other), stream(1, other), stream(2, rho)],
+            thresholds: vec![u32::MAX; 3],
+        };
+        let swept = site.sweep(2)?.blocking;
+        for threshold in [None, Some(0), Some(1), Some(servers)] {
+            let blocked = admission::system(servers, [other, other, rho], threshold)?.blocking();
+            let (b1, b3) = (first(&blocked), last(&blocked));
+            let _ = writeln!(csv, "{servers},{other},{rho},{},{b1:.10},{b3:.10}", word(threshold));
+            let place = usize::try_from(threshold.unwrap_or(servers)).unwrap_or(usize::MAX);
+            let again = swept.get(place).map_or(f64::NAN, |blocked| first(blocked));
+            let off = (b1 - again).abs();
+            worst = worst.max(off);
+            within &= off <= 1e-12 && (0.0..=1.0).contains(&b1) && (0.0..=1.0).contains(&b3);
+        }
+    }
+    let claim = "0 and 1e6 erlangs, thresholds 0, 1 and C: two methods differ by";
+    claims.push(Verdict::new(claim, format!("{worst:.0e}"), "at most 1e-12", within).into());
+    files.push(file("admission-extremes.csv", csv));
     Ok(())
 }
 

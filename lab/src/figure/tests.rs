@@ -48,6 +48,7 @@ fn admission_has_all_its_tables_and_its_claims_hold() {
         "admission-demand.csv",
         "admission-demand.svg",
         "admission-choice.csv",
+        "admission-extremes.csv",
         "admission-simulated.csv",
         "admission-copied-first.csv",
         "admission-downgrade.csv",

@@ -167,6 +167,7 @@ pub(crate) fn player_event(page: &mut Snapshot, name: &str, event: &PlayerEvent)
         | PlayerEvent::SourceLost { .. }
         | PlayerEvent::SourceUp { .. }
         | PlayerEvent::FetchFailed { .. }
+        | PlayerEvent::Coming { .. }
         | PlayerEvent::NoAudioDevice
         | PlayerEvent::Ended => {}
     }

@@ -5,8 +5,10 @@ use serde::Deserialize;
 use sim::theory::TheoryError;
 use sim::theory::sizing::{Site, Stream};
 
+/// The most slots of a site.
+pub const MAX_SLOTS: u32 = 5000;
 /// Steps of a sweep beyond which links are divided into larger units.
-const ENOUGH_STEPS: u64 = 200_000_000;
+pub(super) const ENOUGH_STEPS: u64 = 200_000_000;
 
 /// A plan as a TOML file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -84,7 +86,7 @@ pub enum PlanError {
         /// Where it stands in the file.
         field: String,
         /// Why not.
-        what: &'static str,
+        what: String,
         /// What would help.
         hint: &'static str,
     },
@@ -105,28 +107,40 @@ impl PlanError {
     }
 }
 
-fn wrong<T>(field: impl Into<String>, what: &'static str, hint: &'static str) -> Result<T, PlanError> {
-    Err(PlanError::Field { field: field.into(), what, hint })
+fn wrong<T>(field: impl Into<String>, what: impl Into<String>, hint: &'static str) -> Result<T, PlanError> {
+    Err(PlanError::Field { field: field.into(), what: what.into(), hint })
 }
 
-/// A number in a range, the lower end excluded if `above`.
+/// A number in a range.
 fn within(field: String, value: f64, range: (f64, f64), hint: &'static str) -> Result<(), PlanError> {
     if value.is_finite() && value >= range.0 && value <= range.1 {
         return Ok(());
     }
-    wrong(field, "the value is out of its range", hint)
+    wrong(field, format!("{value} is not between {} and {}", range.0, range.1), hint)
 }
 
 impl PlanFile {
-    /// The classes that ask for something.
+    /// The classes of the plan.
     pub fn demands(&self) -> impl Iterator<Item = (TitleClass, &ClassDemand)> {
         self.class.iter().filter_map(|(class, demand)| Some((class, demand.as_ref()?)))
     }
 
-    /// The class whose threshold is looked for: the last one without a target.
-    pub fn limited(&self) -> TitleClass {
-        let free = self.demands().filter(|(_, demand)| demand.target.is_none());
-        free.last().map_or(TitleClass::AdHoc, |(class, _)| class)
+    /// The classes whose thresholds may be looked for, the last one first: those that
+    /// ask for something and have neither target nor threshold. If there is none, one that has both or either,
+    /// first of all without a target, else with the loosest.
+    pub fn limited(&self) -> Vec<TitleClass> {
+        let asks = |(_, demand): &(TitleClass, &ClassDemand)| demand.arrivals_per_hour > 0.0;
+        let free = |demand: &ClassDemand| demand.target.is_none() && demand.threshold.is_none();
+        let all = self.demands().filter(asks);
+        let mut free: Vec<TitleClass> = all.filter(|(_, d)| free(d)).map(|(class, _)| class).collect();
+        free.reverse();
+        if free.is_empty() {
+            let may_lose = |demand: &ClassDemand| demand.target.unwrap_or(f64::INFINITY);
+            let all = self.demands().filter(asks);
+            let loosest = all.max_by(|left, right| may_lose(left.1).total_cmp(&may_lose(right.1)));
+            free.extend(loosest.map(|(class, _)| class));
+        }
+        free
     }
 
     /// Whether the targets are met.
@@ -143,22 +157,35 @@ impl PlanFile {
         classes.filter_map(|((_, demand), blocked)| Some(demand.as_ref()?.arrivals_per_hour * blocked)).sum()
     }
 
-    /// The site as the mathematics wants it, and the unit of its links in Mbit/s:
-    /// the largest that all rates are multiples of, to 0.1 Mbit/s, or as often that
-    /// as keeps the work small. Rates are rounded up to it, links down.
+    /// The unit of which all rates are multiples, to a kbit/s, in Mbit/s.
+    pub(super) fn unit(&self) -> f64 {
+        let thousandths = |rate: f64| whole((rate * 1e3 - 1e-6).ceil());
+        let rates = [self.rates.gold, self.rates.silver, self.rates.bronze].map(thousandths);
+        f64::from(rates.into_iter().fold(0, common).max(1)) / 1e3
+    }
+
+    /// The site as the mathematics wants it, and the unit of its links in Mbit/s: the
+    /// largest that all rates are multiples of, or as often that as keeps the work
+    /// small. Rates are rounded up to it, links down.
     pub fn site(&self) -> Result<(Site, f64), PlanError> {
         self.check()?;
-        let tenths = |rate: f64| whole((rate * 10.0).ceil());
-        let tenths = [self.rates.gold, self.rates.silver, self.rates.bronze].map(tenths);
-        let exact = f64::from(tenths.into_iter().fold(0, common).max(1)) / 10.0;
-        let class = TitleClass::ALL.into_iter().position(|class| class == self.limited()).unwrap_or(0);
-        let mut grain = exact;
+        let limited = self.limited();
+        let mut places = (0..).zip(TitleClass::ALL).filter(|(_, class)| limited.contains(class));
+        let first = places.next().map_or(0, |(place, _)| place);
+        let mut units = 1_u32;
         loop {
+            let grain = self.unit() * f64::from(units);
             let site = self.in_units(grain)?;
-            if site.steps(class) <= ENOUGH_STEPS || grain > 1e5 {
+            if site.steps(first) <= ENOUGH_STEPS {
                 return Ok((site, grain));
             }
-            grain += exact;
+            // A unit in which all qualities are the same would say nothing.
+            if grain >= self.rates.gold {
+                let what = format!("{} slots are too many beside such links and thresholds", site.slots);
+                let hint = "leave a link out that does not fill, or thresholds that need not be kept";
+                return wrong("site.slots", what, hint);
+            }
+            units = units.saturating_add(1 + units / 16);
         }
     }
 
@@ -200,8 +227,9 @@ impl PlanFile {
 
     fn check(&self) -> Result<(), PlanError> {
         let mbps = "rates are in Mbit/s, above 0 and at most 100000";
-        if !(1..=5000).contains(&self.site.slots) {
-            return wrong("site.slots", "the value is out of its range", "a site has 1 to 5000 slots");
+        if !(1..=MAX_SLOTS).contains(&self.site.slots) {
+            let what = format!("{} is not between 1 and {MAX_SLOTS}", self.site.slots);
+            return wrong("site.slots", what, "a larger site is several nodes: plan each by itself");
         }
         let links =
             [("to_viewers_mbps", self.site.to_viewers_mbps), ("to_origin_mbps", self.site.to_origin_mbps)];
@@ -218,25 +246,20 @@ impl PlanFile {
             let hint = "a quality has all layers below it, so gold takes most and bronze least";
             return wrong("rates", "a lower quality takes more than a higher one", hint);
         }
-        self.demands().try_for_each(|(class, demand)| self.check_class(class, demand))?;
-        let targets = self.demands().filter(|(_, demand)| demand.target.is_some()).count();
-        if targets > 0 && targets == self.demands().count() {
-            let hint = "leave the `target` of one class out: its threshold is what is calculated";
-            return wrong("class", "every class has a target, so that none can stand back", hint);
-        }
-        Ok(())
+        self.demands().try_for_each(|(class, demand)| self.check_class(class, demand))
     }
 
     fn check_class(&self, class: TitleClass, demand: &ClassDemand) -> Result<(), PlanError> {
         let field = |name: &str| format!("class.{class}.{name}");
-        let share = "a share is between 0 and 1";
+        let share = "a share is a number from 0 to 1: one in a hundred is 0.01";
         within(
             field("arrivals_per_hour"),
             demand.arrivals_per_hour,
-            (0.0, 1e6),
-            "requests an hour, 0 to 1000000",
+            (0.0, 1e9),
+            "it is requests an hour; leave a class out that asks for nothing",
         )?;
-        within(field("mean_minutes"), demand.mean_minutes, (0.01, 1e4), "minutes, above 0")?;
+        let minutes = "it is how long a viewing lasts on average, in minutes";
+        within(field("mean_minutes"), demand.mean_minutes, (0.01, 1e4), minutes)?;
         for (name, value) in [
             ("gold", demand.gold),
             ("silver", demand.silver),
@@ -246,15 +269,24 @@ impl PlanFile {
         ] {
             within(field(name), value, (0.0, 1.0), share)?;
         }
-        if (demand.gold + demand.silver + demand.bronze - 1.0).abs() > 1e-6 {
-            let hint = "`gold`, `silver` and `bronze` are shares that add up to 1";
-            return wrong(field("gold"), "the shares of the qualities do not add up to 1", hint);
+        let sum = demand.gold + demand.silver + demand.bronze;
+        if (sum - 1.0).abs() > 1e-6 {
+            let what = format!("the shares of gold, silver and bronze add up to {sum:.4}, and not to 1");
+            return wrong(
+                format!("class.{class}"),
+                what,
+                "0.2, 0.5 and 0.3 would do, or `bronze = 1.0` alone",
+            );
         }
         if demand.threshold.is_some_and(|threshold| threshold > self.site.slots) {
             return wrong(
                 field("threshold"),
-                "it is above the slots of the site",
-                "a threshold is at most `site.slots`",
+                format!(
+                    "{} is more than the {} slots of the site",
+                    demand.threshold.unwrap_or(0),
+                    self.site.slots
+                ),
+                "a threshold is at most `site.slots`; leave it out, and it is calculated",
             );
         }
         if demand.threshold.is_some_and(|threshold| threshold == 0)

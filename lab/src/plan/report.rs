@@ -1,5 +1,6 @@
 //! What a plan comes to, for people and as JSON and SVG.
 
+use super::Outcome;
 use super::file::PlanFile;
 use crate::figure::chart::{self, Curve, Words};
 use media::TitleClass;
@@ -42,12 +43,19 @@ pub struct PlanReport {
     pub met: bool,
     /// If not: with how many slots they could be, if with any.
     pub slots_needed: Option<u32>,
+    /// If not, and if it is only for the threshold that the file names: which one
+    /// would do.
+    pub threshold_needed: Option<u32>,
+    /// If neither slots nor thresholds are said to help: how many slots were tried.
+    pub slots_tried: Option<u32>,
     /// The classes.
     pub classes: Vec<ClassResult>,
     /// Requests that are refused in an hour.
     pub lost_per_hour: f64,
     /// In which units the links were calculated, in Mbit/s.
     pub grain_mbps: f64,
+    /// Whether rates had to be rounded up to that, since the site is large.
+    pub rounded: bool,
     /// More demand.
     pub cliff: Vec<Cliff>,
     /// Blocking of each class for each threshold of the one that has it.
@@ -59,28 +67,46 @@ pub(super) fn assemble(
     file: &PlanFile,
     site: &Site,
     grain_mbps: f64,
-    (limited, chosen, met, slots_needed): (TitleClass, u32, bool, Option<u32>),
+    (limited, outcome): (TitleClass, Outcome),
     sweep: &[Vec<f64>],
     blocking: &[f64],
     cliff: Vec<Cliff>,
 ) -> PlanReport {
     let mut classes = Vec::new();
-    for ((class, demand), blocking) in file.class.iter().zip(blocking) {
+    for (((class, demand), blocking), threshold) in file.class.iter().zip(blocking).zip(&site.thresholds) {
         let Some(demand) = demand else { continue };
         let offered_erlangs = demand.arrivals_per_hour * demand.mean_minutes / 60.0;
-        let threshold = if class == limited { Some(chosen) } else { demand.threshold };
         classes.push(ClassResult {
             class,
             offered_erlangs,
             blocking: *blocking,
             carried_erlangs: offered_erlangs * (1.0 - blocking),
-            threshold: threshold.filter(|threshold| *threshold < site.slots),
+            threshold: Some(*threshold).filter(|threshold| *threshold < site.slots),
             target: demand.target,
         });
     }
     let lost_per_hour = file.lost_per_hour(blocking);
     let svg = picture(file, limited, sweep);
-    PlanReport { met, slots_needed, classes, lost_per_hour, grain_mbps, cliff, svg }
+    let (met, mut slots_needed, mut threshold_needed, mut slots_tried) =
+        (outcome == Outcome::Met, None, None, None);
+    match outcome {
+        Outcome::Met => {}
+        Outcome::Threshold(threshold) => threshold_needed = Some(threshold),
+        Outcome::Slots(slots) => slots_needed = Some(slots),
+        Outcome::NotWith(slots) => slots_tried = Some(slots),
+    }
+    PlanReport {
+        met,
+        slots_needed,
+        threshold_needed,
+        slots_tried,
+        classes,
+        lost_per_hour,
+        grain_mbps,
+        rounded: grain_mbps > file.unit() * 1.5,
+        cliff,
+        svg,
+    }
 }
 
 fn picture(file: &PlanFile, limited: TitleClass, sweep: &[Vec<f64>]) -> String {
@@ -128,6 +154,13 @@ impl fmt::Display for PlanReport {
             "{:.2} requests an hour are refused (offered and carried in erlangs)",
             self.lost_per_hour
         )?;
+        if self.rounded {
+            writeln!(
+                f,
+                "links are counted in units of {:.3} Mbit/s, rates rounded up to them",
+                self.grain_mbps
+            )?;
+        }
         for cliff in &self.cliff {
             let refused: Vec<String> = cliff
                 .blocking
@@ -138,14 +171,15 @@ impl fmt::Display for PlanReport {
             let word = if cliff.met { "targets met" } else { "targets missed" };
             writeln!(f, "+{} % demand: {}: {word}", cliff.more_percent, refused.join(", "))?;
         }
-        match (self.met, self.slots_needed) {
-            (true, _) => writeln!(f, "targets met"),
-            (false, Some(slots)) => {
-                writeln!(f, "targets missed whatever the threshold; {slots} slots would do")
-            }
-            (false, None) => {
-                writeln!(f, "targets missed whatever the threshold, and more slots alone do not help")
-            }
+        if self.met {
+            writeln!(f, "targets met")
+        } else if let Some(threshold) = self.threshold_needed {
+            writeln!(f, "targets missed with the threshold of the plan; {threshold} would do")
+        } else if let Some(slots) = self.slots_needed {
+            writeln!(f, "targets missed whatever the threshold; {slots} slots would do")
+        } else {
+            let tried = self.slots_tried.unwrap_or(0);
+            writeln!(f, "targets missed whatever the threshold, and not even {tried} slots alone would help")
         }
     }
 }

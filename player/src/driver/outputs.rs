@@ -214,6 +214,7 @@ impl Driver {
                 };
                 self.tell(PlayerEvent::FetchFailed { at_ms, chunk: format!("{block}/{layer}"), node, why });
             }
+            Event::Coming { source } => self.tell(PlayerEvent::Coming { at_ms, node: table.name(source) }),
             Event::BaseFirst { .. } => self.recorder.base_first(),
             Event::Ended => self.end = Some(End::Ended),
             Event::Started { .. }

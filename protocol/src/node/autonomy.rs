@@ -13,6 +13,7 @@ pub mod config;
 mod discovery;
 mod holding;
 pub mod io;
+mod keeping;
 pub mod ledger;
 mod placement;
 mod quest;
@@ -247,8 +248,12 @@ impl Autonomy {
                 self.hear_granted(now, from, (user, layer), node, epoch);
             }
             AgentMessage::NotGranted { user, layer, why } => self.hear_not_granted(now, user, layer, why),
-            AgentMessage::Adopt { user, base, epoch } => {
-                self.streams.adopt(user, base, epoch);
+            AgentMessage::Adopt { user, layer, base, epoch } => {
+                self.hear_adopt((user, layer), base, epoch);
+            }
+            AgentMessage::NotDelivered { user, layer } => self.hear_not_delivered(now, from, user, layer),
+            AgentMessage::ReleaseLayer { user, layer, epoch } => {
+                self.hear_release_layer(from, (user, layer), epoch);
             }
             AgentMessage::Release { user, epoch } => self.hear_release(from, user, epoch),
             AgentMessage::Discovery(agent) => self.hear_agent(now, from, agent, travel),

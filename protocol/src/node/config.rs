@@ -68,6 +68,9 @@ pub struct NodeConfig {
     /// The origin whose archive is asked for titles that were not placed here, if
     /// it is none that is heard of in the network.
     pub archive: Option<Door>,
+    /// Whether a title from the archive is given out only once all of it is here;
+    /// who asks before is told that it comes. Default off: while it comes.
+    pub archive_first: bool,
     /// The rules of the network.
     pub autonomy: AutonomyConfig,
     /// The most titles that are listed. Default 1000, the most a message holds.
@@ -101,6 +104,7 @@ impl NodeConfig {
             beta: 0,
             pause: Span::from_secs(60),
             archive: None,
+            archive_first: false,
             autonomy: AutonomyConfig::production(),
             max_titles: crate::message::MAX_TITLES,
             drain: Span::from_secs(5),

@@ -131,6 +131,11 @@ impl Shelf {
         self.arriving.remove(title);
     }
 
+    /// Whether this version is on its way into the store.
+    pub(super) fn comes(&self, title: &TitleName, version: Hash) -> bool {
+        self.arriving.get(title).is_some_and(|held| held.manifest_hash == version)
+    }
+
     /// Titles in the store, whole, and their versions.
     pub(super) fn archived(&self) -> impl Iterator<Item = (&TitleName, Hash)> {
         self.archived.iter().map(|(title, held)| (title, held.manifest_hash))

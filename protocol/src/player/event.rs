@@ -123,6 +123,11 @@ pub enum Event {
         /// Where.
         door: SourceId,
     },
+    /// A source has the title fetched from an archive first; it is waited for.
+    Coming {
+        /// Which.
+        source: SourceId,
+    },
     /// A request came to nothing and is asked elsewhere, or given up.
     FetchFailed {
         /// The block.

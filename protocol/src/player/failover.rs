@@ -188,9 +188,9 @@ impl Sources {
     }
 
     /// An answer to a probe; tells whether a silent source is back.
-    pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32, config: &PlayerConfig) -> bool {
+    pub(crate) fn alive(&mut self, now: Time, id: SourceId, number: u32) -> bool {
         if let Some(source) = self.known.get_mut(&id) {
-            source.vigil.answered(now, number, config.probe_every);
+            source.vigil.answered(now, number);
         }
         self.heard(now, id, ByteCount(0))
     }

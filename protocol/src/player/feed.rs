@@ -259,6 +259,8 @@ impl Player {
             playback.starved = Some(now);
         }
         let since = if playback.starting { Some(playback.started) } else { playback.starved };
+        // As long as it is said to come, nobody is missing.
+        let since = since.map(|since| since.max(self.coming.unwrap_or(since)));
         if news {
             self.emit(Output::Event(Event::Starved { block }));
         }
@@ -285,6 +287,7 @@ impl Player {
         let judgement = playback.starting.then(|| playback.started + self.config.start_judgement);
         let dry = playback.when(playback.fed_end);
         let since = if playback.starting { Some(playback.started) } else { playback.starved };
+        let since = since.map(|since| since.max(self.coming.unwrap_or(since)));
         [due, judgement, dry, since.map(|since| since + self.config.give_up_after)]
     }
 }

@@ -41,7 +41,7 @@ impl Player {
                 }
             }
             Input::Alive { source, number } => {
-                if self.sources.alive(now, source, number, &self.config) {
+                if self.sources.alive(now, source, number) {
                     self.emit(Output::Event(Event::SourceUp { source }));
                 }
             }
@@ -213,6 +213,7 @@ impl Player {
             slot.open = false;
         }
         self.sources.serves(source);
+        self.coming = None;
         self.emit(Output::Event(Event::Fetched { block, layer, source, took: now - asked }));
         if let Some(failure) = self.failures.get_mut(layer.index()).and_then(Option::take)
             && failure.from != source
@@ -230,6 +231,17 @@ impl Player {
             let again = now + self.config.ask_again;
             if self.sources.stands_by(source, layer, again) {
                 self.emit(Output::Event(Event::FetchFailed { block, layer, source, why }));
+            }
+            return;
+        }
+        if why == FetchFailure::Refused(Refusal::Coming) {
+            // Whoever says so is at it: nothing is wrong, and it is worth waiting for.
+            if let Some(slot) = self.buffer.existing_mut(block, layer) {
+                slot.retry_at = Some(now + self.config.retry_slowly);
+                slot.troubled = true;
+            }
+            if self.coming.replace(now).is_none() {
+                self.emit(Output::Event(Event::Coming { source }));
             }
             return;
         }

@@ -157,10 +157,10 @@ impl Proxy {
                 }
                 continue;
             }
-            let (choice, length) = (self.choice_at(now, server, &chunk), self.length(&chunk));
+            let (choice, length) = (self.choice_of(now, fetch, &chunk), self.length(&chunk));
             match self.fills.start(now, &chunk, length, &choice, &self.config) {
                 Ok(Next::Parked) => self.changed = true,
-                Ok(_) => self.fetch(&chunk),
+                Ok(_) => {}
                 Err(_) => {
                     let over = self.advisor.plans.lacks(&chunk, Some(server));
                     self.conclude(now, over);
@@ -168,6 +168,20 @@ impl Proxy {
                 }
             }
         }
+    }
+
+    /// Who can be asked for a chunk of what the mind orders: a peer that has it before
+    /// the nodes.
+    fn choice_of(&self, now: Time, fetch: &Fetch, chunk: &ChunkId) -> Choice {
+        if fetch.server == Server::Origin
+            && let Some(peer) = self.advisor.mind.spares_origin(now, fetch, chunk.layer)
+        {
+            let choice = self.choice_at(now, Server::Peer(peer), chunk);
+            if !choice.sources.is_empty() {
+                return choice;
+            }
+        }
+        self.choice_at(now, fetch.server, chunk)
     }
 
     /// Who can be asked for a chunk that the mind orders there.
@@ -259,14 +273,15 @@ impl Proxy {
         self.think(now, damaged);
     }
 
-    /// The first bytes of a chunk are here.
-    pub(super) fn begun(&mut self, now: Time, chunk: &ChunkId) {
-        let Some(from) = self.fills.source(chunk) else { return };
-        self.fills.begun(chunk);
+    /// So much more of a chunk is here.
+    pub(super) fn came(&mut self, now: Time, chunk: &ChunkId, bytes: u64) {
+        let from = self.fills.source(chunk).filter(|_| self.fills.is_sent(chunk));
+        let Some(from) = from else { return };
+        self.fills.came(chunk, bytes);
         if let Some(node) = self.lines.find(from.address) {
             self.lines.delivered(now, node);
         }
-        self.advisor.flows.begun(now, chunk, self.server_at(from.address));
+        self.advisor.flows.came(now, chunk, self.server_at(from.address), bytes);
         for fetch in self.advisor.plans.begun(chunk) {
             self.think(now, MindInput::Begun { fetch });
         }
@@ -281,19 +296,36 @@ impl Proxy {
             Server::Peer(_) => &mut counts.bytes_from_peers,
         };
         *from = from.saturating_add(length);
-        let rate = self.advisor.flows.arrived(now, chunk, server, length);
+        let rate = self.advisor.flows.rate(server);
         let delay = (round_trip > Span::ZERO).then(|| Span::from_nanos(round_trip.as_nanos() / 2));
         self.advisor.mind.handle_input(now, MindInput::Measured { server, delay, rate });
         let (meant, over) = self.advisor.plans.arrived(chunk, length);
         if !meant {
             self.outputs.push_back(Output::Discard { chunk: chunk.clone() });
         }
+        self.keep_lower_layers(now);
         self.settle_fetches(now, over);
+    }
+
+    /// What is here of blocks whose upper layers are still coming is kept, and others
+    /// hear of it.
+    fn keep_lower_layers(&mut self, now: Time) {
+        for (fetch, quality) in self.advisor.plans.partly() {
+            self.advisor.mind.handle_input(now, MindInput::Partly { fetch, quality });
+            let mind = &self.advisor.mind;
+            let block = self.advisor.plans.block(fetch);
+            if block.is_some_and(|(title, block)| mind.held(title, block) >= quality) {
+                while let Some(output) = self.advisor.mind.poll_output() {
+                    self.obey(now, output);
+                }
+                self.advisor.plans.keeps(fetch, quality);
+            }
+        }
     }
 
     /// A chunk does not come, from this server or from anybody.
     pub(super) fn lacking(&mut self, now: Time, chunk: &ChunkId, server: Option<Server>) {
-        self.advisor.flows.broken(chunk);
+        self.advisor.flows.over(now, chunk);
         let over = self.advisor.plans.lacks(chunk, server);
         self.settle_fetches(now, over);
     }

@@ -7,7 +7,7 @@ use crate::message::NodeAddress;
 use crate::peer::PeerId;
 use crate::quality::StepConfig;
 use crate::service::Hedge;
-use media::{Quality, Span};
+use media::{ByteCount, Quality, Span};
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -50,6 +50,14 @@ pub struct ProxyConfig {
     pub max_fills: usize,
     /// The most bytes being fetched at once. Default 256 MiB.
     pub max_fill_bytes: u64,
+    /// What is asked of a server at once before it was measured what its line carries,
+    /// and by how much more with each byte that came: then it is what that carries in
+    /// a round trip. Base that a client waits for stands behind no enhancement.
+    /// Default 32 KiB.
+    pub first_window: ByteCount,
+    /// How much is asked for beyond a round trip, so that a line does not fall idle.
+    /// Default 100 ms.
+    pub ahead_of_line: Span,
     /// How long a source that did not deliver is asked last: each try costs the
     /// time it takes to find out. Default 5 s.
     pub avoid_silent: Span,
@@ -108,6 +116,8 @@ impl Default for ProxyConfig {
             fresh: Span::from_secs(10),
             max_fills: 256,
             max_fill_bytes: 256 * 1024 * 1024,
+            first_window: ByteCount(32 * 1024),
+            ahead_of_line: Span::from_millis(100),
             avoid_silent: Span::from_secs(5),
             avoid_liar: Span::from_secs(60),
             drain: Span::from_secs(5),
@@ -123,7 +133,7 @@ impl Default for ProxyConfig {
             seek_pause: Span::from_millis(500),
             base_patience: Span::from_secs(10),
             enhancement_patience: Span::from_secs(1),
-            cooperation: CooperationConfig::production(media::ByteCount(256 * 1024 * 1024)),
+            cooperation: CooperationConfig::production(ByteCount(256 * 1024 * 1024)),
             insistence: Insistence::default(),
             hedge: Hedge::default(),
             step: StepConfig::default(),

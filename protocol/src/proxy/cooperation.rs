@@ -167,6 +167,7 @@ impl Cooperation {
             Input::Queried { from, query } => self.queried(now, from, query),
             Input::Replied { from, reply } => self.replied(from, &reply),
             Input::Begun { fetch } => self.remote.begun(now, fetch),
+            Input::Partly { fetch, quality } => self.partly(fetch, quality),
             Input::Fetched { fetch, quality, bytes, took } => self.fetched(now, fetch, quality, bytes, took),
             Input::FetchFailed { fetch, why } => self.fetch_failed(now, fetch, why),
             Input::Timeout => self.lapse(now),
@@ -237,6 +238,11 @@ impl Cooperation {
         if let Some(title) = self.titles.get_mut(place).and_then(Option::as_mut) {
             title.clients.add(row);
             self.homes.insert(client, place);
+            // By its first request, which comes when it knows the title, peers have
+            // answered.
+            if self.config.news {
+                self.inquire(place);
+            }
         }
     }
 

@@ -89,6 +89,7 @@ impl Proxy {
     }
 
     fn tend_lines(&mut self, now: Time) {
+        self.excuse_crowded();
         let (agenda, advisor) = (&self.agenda, &self.advisor);
         let needed = |node: NodeId| advisor.is_peer(node) || agenda.needs(node);
         for action in self.lines.poll(now, &self.config, needed) {

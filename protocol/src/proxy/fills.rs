@@ -27,14 +27,33 @@ struct Fill {
     from: Option<Upstream>,
     tried: Vec<Upstream>,
     since: Time,
-    /// Whether a client waits for it, or waited.
-    wanted: bool,
-    /// When its source was asked.
+    /// When its picture is due at a client that waits for it, or waited: of Base at
+    /// the first, of an enhancement at the last.
+    due: Option<Time>,
+    /// Whether its source was asked; until then it waits for its turn.
+    sent: bool,
+    /// When its source was asked, or chosen.
     asked: Time,
-    /// Whether anything of it came from there.
+    /// How much of it came from there.
+    came: u64,
     begun: bool,
     /// A VIP that waits for it, and when its picture is due; none once it was doubled.
     urgent: Option<(UserId, Time)>,
+}
+
+/// A chunk that is asked of a source, or will be in its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    pub(super) chunk: &'a ChunkId,
+    pub(super) from: Upstream,
+    /// Whether the source was asked.
+    pub(super) sent: bool,
+    /// When.
+    pub(super) asked: Time,
+    /// What has not come yet, in bytes.
+    pub(super) left: u64,
+    /// When it is due, if a client waits for it.
+    pub(super) due: Option<Time>,
 }
 
 /// A chunk for which a VIP waits.
@@ -99,10 +118,19 @@ impl Fills {
         }
         self.bytes = bytes;
         let tried = from.into_iter().collect();
-        self.under_way.insert(
-            chunk.clone(),
-            Fill { length, from, tried, since: now, wanted: false, asked: now, begun: false, urgent: None },
-        );
+        let fill = Fill {
+            length,
+            from,
+            tried,
+            since: now,
+            due: None,
+            sent: false,
+            asked: now,
+            came: 0,
+            begun: false,
+            urgent: None,
+        };
+        self.under_way.insert(chunk.clone(), fill);
         Ok(from.map_or(Next::Parked, Next::From))
     }
 
@@ -113,21 +141,48 @@ impl Fills {
         done.is_some()
     }
 
-    /// A client waits for a chunk.
-    pub(super) fn want(&mut self, chunk: &ChunkId) {
+    /// A client waits for a chunk whose picture is due then.
+    pub(super) fn want(&mut self, chunk: &ChunkId, due: Time) {
         if let Some(fill) = self.under_way.get_mut(chunk) {
-            fill.wanted = true;
+            let is_base = chunk.layer == Layer::BASE;
+            let both = |other: Time| if is_base { other.min(due) } else { other.max(due) };
+            fill.due = Some(fill.due.map_or(due, both));
         }
     }
 
     pub(super) fn is_wanted(&self, chunk: &ChunkId) -> bool {
-        self.under_way.get(chunk).is_some_and(|fill| fill.wanted)
+        self.under_way.get(chunk).is_some_and(|fill| fill.due.is_some())
+    }
+
+    /// Everything that is asked of somebody, or will be in its turn.
+    pub(super) fn asking(&self) -> impl Iterator<Item = Asking<'_>> {
+        self.under_way.iter().filter_map(|(chunk, fill)| {
+            let left = fill.length.saturating_sub(fill.came);
+            Some(Asking { chunk, from: fill.from?, sent: fill.sent, asked: fill.asked, left, due: fill.due })
+        })
+    }
+
+    /// Whether anything waits for its turn.
+    pub(super) fn is_any_waiting(&self) -> bool {
+        self.under_way.values().any(|fill| fill.from.is_some() && !fill.sent)
+    }
+
+    /// The source of a chunk is asked now.
+    pub(super) fn sent(&mut self, now: Time, chunk: &ChunkId) {
+        if let Some(fill) = self.under_way.get_mut(chunk) {
+            (fill.sent, fill.asked, fill.came, fill.begun) = (true, now, 0, false);
+        }
+    }
+
+    /// Whether the source of a chunk was asked.
+    pub(super) fn is_sent(&self, chunk: &ChunkId) -> bool {
+        self.under_way.get(chunk).is_some_and(|fill| fill.sent)
     }
 
     /// Nobody is asked for a chunk at present.
     pub(super) fn park(&mut self, chunk: &ChunkId) {
         if let Some(fill) = self.under_way.get_mut(chunk) {
-            fill.from = None;
+            (fill.from, fill.sent) = (None, false);
             fill.tried.clear();
         }
     }
@@ -157,6 +212,11 @@ impl Fills {
             // It lives and is honest; it has not got this one, or not yet.
             FillFailure::Refused(_) => {}
         }
+        if why == FillFailure::Refused(Refusal::Coming) {
+            // From an archive, so with nobody else: the client waits, and asks again.
+            self.done(chunk);
+            return Some(Next::GiveUp);
+        }
         let from = self.choose(now, &choice.sources, &tried);
         let passing = matches!(
             why,
@@ -179,7 +239,7 @@ impl Fills {
                         None => tried.clear(),
                     }
                     (fill.from, fill.tried) = (from, tried);
-                    (fill.asked, fill.begun) = (now, false);
+                    (fill.asked, fill.sent, fill.came, fill.begun) = (now, false, 0, false);
                 }
             }
         }
@@ -199,7 +259,7 @@ impl Fills {
         match from {
             Some(from) => {
                 (fill.from, fill.tried) = (Some(from), vec![from]);
-                (fill.asked, fill.begun) = (now, false);
+                (fill.asked, fill.sent, fill.came, fill.begun) = (now, false, 0, false);
                 Next::From(from)
             }
             None if choice.hope && now < fill.since + patience(chunk, config) => Next::Parked,
@@ -210,11 +270,16 @@ impl Fills {
         }
     }
 
-    /// The first bytes of a chunk are here.
-    pub(super) fn begun(&mut self, chunk: &ChunkId) {
+    /// So much more of a chunk is here.
+    pub(super) fn came(&mut self, chunk: &ChunkId, bytes: u64) {
         if let Some(fill) = self.under_way.get_mut(chunk) {
-            fill.begun = true;
+            (fill.begun, fill.came) = (true, fill.came.saturating_add(bytes).min(fill.length));
         }
+    }
+
+    /// What of a chunk has not come yet, in bytes.
+    pub(super) fn left(&self, chunk: &ChunkId) -> u64 {
+        self.under_way.get(chunk).map_or(0, |fill| fill.length.saturating_sub(fill.came))
     }
 
     /// A VIP waits for a chunk whose picture is due then; whether that is news.
@@ -244,7 +309,7 @@ impl Fills {
         if let Some(fill) = self.under_way.get_mut(chunk) {
             fill.from = Some(to);
             fill.tried.push(to);
-            (fill.asked, fill.begun, fill.urgent) = (now, false, None);
+            (fill.sent, fill.asked, fill.came, fill.begun, fill.urgent) = (true, now, 0, false, None);
         }
     }
 

@@ -25,7 +25,7 @@ impl Proxy {
             Message::Opened(opened) => self.opened_upstream(now, node, &opened),
             Message::Refused { request, why } => self.refused_upstream(now, node, request, why),
             Message::Elsewhere { request, base, .. } => self.sent_on(now, node, request, base),
-            Message::Alive(number) => self.lines.alive(now, node, number, &self.config),
+            Message::Alive(number) => self.lines.alive(now, node, number),
             Message::Draining => {
                 self.lines.draining(node);
                 self.mark_users_of(node);

@@ -112,10 +112,12 @@ pub enum Input {
     },
     /// What [`Output::List`] brought.
     Listed(Result<Vec<TitleSummary>, Refusal>),
-    /// The first bytes of a chunk are here.
-    Begun {
+    /// More of a chunk is here; the first time, its first bytes are.
+    Came {
         /// Which.
         chunk: ChunkId,
+        /// How much more than was told before.
+        bytes: u64,
     },
     /// A chunk cannot be kept, or is not any more.
     NotKept {
@@ -264,6 +266,8 @@ pub enum Output {
     GiveUp {
         /// Which.
         chunk: ChunkId,
+        /// What they are told.
+        why: Refusal,
     },
     /// Send what is asked for on this stream, as it comes or from memory, then
     /// say how it went.

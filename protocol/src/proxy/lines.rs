@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 
 /// The most nodes remembered; those that nobody needs make room.
 const MOST_NODES: usize = 256;
+/// How many times longer silence is borne on a crowded line.
+const CROWDED: u64 = 3;
 
 /// A node upstream, numbered in the order in which it was first heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,9 +139,9 @@ impl Lines {
     }
 
     /// It answered a probe.
-    pub(super) fn alive(&mut self, now: Time, id: NodeId, number: u32, config: &ProxyConfig) {
+    pub(super) fn alive(&mut self, now: Time, id: NodeId, number: u32) {
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.vigil.answered(now, number, config.probe_every);
+            node.vigil.answered(now, number);
         }
     }
 
@@ -184,6 +186,19 @@ impl Lines {
         self.nodes.get(&id).is_none_or(|node| node.delivered <= since)
     }
 
+    /// Nodes that leave a question unanswered, and since when.
+    pub(super) fn probed(&self) -> Vec<(NodeId, Time)> {
+        let probed = |(id, node): (&NodeId, &Node)| Some((*id, node.vigil.probed_since()?));
+        self.nodes.iter().filter_map(probed).collect()
+    }
+
+    /// Whether a node's answer may stand in a queue behind what others send.
+    pub(super) fn set_crowded(&mut self, id: NodeId, crowded: bool) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.vigil.set_lenience(if crowded { CROWDED } else { 1 });
+        }
+    }
+
     /// When a node that leaves a question unanswered is quiet.
     pub(super) fn quiet_at(&self, id: NodeId, hedge: &Hedge) -> Option<Time> {
         let node = self.nodes.get(&id)?;
@@ -194,6 +209,11 @@ impl Lines {
     /// The round trip.
     pub(super) fn round_trip(&self, id: NodeId) -> Span {
         self.nodes.get(&id).map_or(Span::ZERO, |node| node.vigil.round_trip())
+    }
+
+    /// The least round trip of late: without what stands in queues.
+    pub(super) fn least_round_trip(&self, id: NodeId) -> Span {
+        self.nodes.get(&id).map_or(Span::ZERO, |node| node.vigil.least_round_trip())
     }
 
     /// Asks a node whether it is there, out of turn.

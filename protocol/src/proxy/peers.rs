@@ -41,7 +41,7 @@ impl Proxy {
     /// A connection to a peer stands, or it was heard again.
     pub(super) fn peer_found(&mut self, now: Time, node: NodeId) {
         let Some(peer) = self.peer_of(node) else { return };
-        let half = Span::from_nanos(self.lines.round_trip(node).as_nanos() / 2);
+        let half = Span::from_nanos(self.lines.least_round_trip(node).as_nanos() / 2);
         self.think(now, MindInput::PeerFound { peer });
         let delay = (half > Span::ZERO).then_some(half);
         self.think(now, MindInput::Measured { server: Server::Peer(peer), delay, rate: None });

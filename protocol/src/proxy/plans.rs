@@ -3,7 +3,7 @@
 
 use super::cooperation::{Fetch, FetchId, Server};
 use super::prefetch::SessionQueue;
-use media::{ByteCount, ChunkId, Layer, Quality};
+use media::{ByteCount, ChunkId, Layer, Quality, TitleName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One fetch of the mind that is being carried out.
@@ -117,6 +117,27 @@ impl Plans {
         (meant, self.over())
     }
 
+    /// Fetches of which the lower layers are here, and up to which quality.
+    pub(super) fn partly(&self) -> Vec<(FetchId, Quality)> {
+        let partly = self.open.iter().filter_map(|(id, plan)| {
+            let here = Quality(plan.left.first()?.0);
+            (here > plan.fetch.have).then_some((*id, here))
+        });
+        partly.collect()
+    }
+
+    /// The lower layers of what a fetch brings are kept.
+    pub(super) fn keeps(&mut self, fetch: FetchId, quality: Quality) {
+        if let Some(plan) = self.open.get_mut(&fetch) {
+            plan.fetch.have = quality;
+        }
+    }
+
+    /// The block that a fetch brings.
+    pub(super) fn block(&self, fetch: FetchId) -> Option<(&TitleName, u32)> {
+        self.open.get(&fetch).map(|plan| (&plan.fetch.title, plan.fetch.block))
+    }
+
     /// A chunk does not come: of one server alone if that is all that is known of
     /// it. Those which are over with it.
     pub(super) fn lacks(&mut self, chunk: &ChunkId, server: Option<Server>) -> Vec<Over> {
@@ -145,7 +166,7 @@ impl Plans {
     }
 
     /// A title is forgotten.
-    pub(super) fn forget(&mut self, title: &media::TitleName) {
+    pub(super) fn forget(&mut self, title: &TitleName) {
         self.open.retain(|_, plan| plan.fetch.title != *title);
         self.landed.retain(|chunk| chunk.title != *title);
     }

@@ -22,17 +22,8 @@ impl Proxy {
         let choice = self.choice(now, chunk, asker);
         if self.fills.start(now, chunk, length, &choice, &self.config)? == Next::Parked {
             self.changed = true;
-            return Ok(());
         }
-        self.fetch(chunk);
         Ok(())
-    }
-
-    pub(super) fn fetch(&mut self, chunk: &ChunkId) {
-        if let Some(from) = self.fills.source(chunk) {
-            self.outputs.push_back(Output::Fill { chunk: chunk.clone(), from });
-            self.event(Event::Filling { chunk: chunk.clone(), from });
-        }
     }
 
     /// Who can be asked for a chunk now: whoever serves the asker, then whoever
@@ -67,7 +58,7 @@ impl Proxy {
     }
 
     pub(super) fn filled(&mut self, now: Time, chunk: &ChunkId) {
-        let from = self.fills.source(chunk);
+        let (from, left) = (self.fills.source(chunk), self.fills.left(chunk));
         if !self.fills.done(chunk) {
             return self.outputs.push_back(Output::Discard { chunk: chunk.clone() });
         }
@@ -82,7 +73,9 @@ impl Proxy {
         let address = from.map(|from| from.address);
         let server = address.map_or(Server::Origin, |address| self.server_at(address));
         let node = address.and_then(|address| self.lines.find(address));
-        let round_trip = node.map_or(Span::ZERO, |node| self.lines.round_trip(node));
+        let round_trip = node.map_or(Span::ZERO, |node| self.lines.least_round_trip(node));
+        self.advisor.flows.came(now, chunk, server, left);
+        self.advisor.flows.over(now, chunk);
         self.landed(now, chunk, server, round_trip);
     }
 
@@ -91,6 +84,7 @@ impl Proxy {
         if self.fills.source(chunk) != Some(from) {
             return;
         }
+        self.advisor.flows.over(now, chunk);
         if matches!(self.server_at(from.address), Server::Peer(_)) {
             return self.peer_failed(now, chunk, from, why);
         }
@@ -102,7 +96,11 @@ impl Proxy {
         let choice = self.choice(now, chunk, None);
         let Some(next) = self.fills.failed(now, chunk, why, &choice, &self.config) else { return };
         self.event(Event::FillFailed { chunk: chunk.clone(), from, why });
-        self.go_on(chunk, next);
+        if why == FillFailure::Refused(Refusal::Coming) {
+            self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Coming });
+        } else {
+            self.go_on(chunk, next);
+        }
         if next == Next::GiveUp {
             self.lacking(now, chunk, None);
         }
@@ -111,9 +109,11 @@ impl Proxy {
 
     pub(super) fn go_on(&mut self, chunk: &ChunkId, next: Next) {
         match next {
-            Next::From(_) => self.fetch(chunk),
-            Next::Parked => {}
-            Next::GiveUp => self.outputs.push_back(Output::GiveUp { chunk: chunk.clone() }),
+            // It is asked for in its turn.
+            Next::From(_) | Next::Parked => {}
+            Next::GiveUp => {
+                self.outputs.push_back(Output::GiveUp { chunk: chunk.clone(), why: Refusal::Upstream });
+            }
         }
     }
 

@@ -206,6 +206,11 @@ impl RemoteTable {
         withdrawn
     }
 
+    /// An outstanding request.
+    pub(super) fn request_mut(&mut self, fetch: FetchId) -> Option<&mut Request> {
+        self.0.iter_mut().flat_map(|row| &mut row.requests).find(|request| request.id == fetch)
+    }
+
     /// Takes a request out of its `R_k`; with the place of its server.
     pub(super) fn take(&mut self, fetch: FetchId) -> Option<(usize, Request)> {
         self.0.iter_mut().enumerate().find_map(|(place, row)| {

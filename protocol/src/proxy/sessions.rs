@@ -327,7 +327,7 @@ impl Proxy {
         if !filled {
             self.start_fill(now, chunk, length, asker)?;
         }
-        self.fills.want(chunk);
+        self.fills.want(chunk, now + within);
         self.make_urgent(chunk, asker, now + within);
         Ok(())
     }

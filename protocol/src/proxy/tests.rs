@@ -8,6 +8,7 @@
 mod errand;
 mod mind;
 mod rig;
+mod turns;
 
 use super::*;
 use crate::guests::{GuestLimits, StreamId};
@@ -77,10 +78,25 @@ fn a_silent_source_is_followed_by_the_next_and_asked_last_for_a_while() {
     assert_eq!(rig.ask(GOLD, &second), Ok(vec![fill(&second, base_2())]));
     // Who has not got it will not have it later.
     let damaged = FillFailure::Refused(Refusal::Damaged);
-    assert_eq!(rig.failed(&first, base_2(), damaged), [Output::GiveUp { chunk: first.clone() }]);
+    assert_eq!(
+        rig.failed(&first, base_2(), damaged),
+        [Output::GiveUp { chunk: first.clone(), why: Refusal::Upstream }]
+    );
     assert_eq!(rig.failed(&first, base_2(), damaged), [], "what was given up cannot fail again");
     rig.run(Span::from_secs(5));
     assert_eq!(rig.ask(GOLD, &first), Ok(vec![fill(&first, base_1())]));
+}
+
+#[test]
+fn who_asks_for_what_comes_from_an_archive_is_told_so_and_may_ask_again() {
+    let mut rig = Rig::playing();
+    let id = chunk(0, Layer::BASE);
+    let coming = FillFailure::Refused(Refusal::Coming);
+    for _ in 0..2 {
+        assert_eq!(rig.ask(GOLD, &id), Ok(vec![fill(&id, base_1())]), "its node is not avoided");
+        let told = Output::GiveUp { chunk: id.clone(), why: Refusal::Coming };
+        assert_eq!(rig.failed(&id, base_1(), coming), [told], "nobody else is asked");
+    }
 }
 
 #[test]

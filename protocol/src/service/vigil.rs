@@ -3,9 +3,13 @@
 //! that unanswered for long enough it is silent.
 
 use media::{Span, Time};
+use std::collections::VecDeque;
 
 /// Answers to older probes than this many tell nothing about the round trip.
-const REMEMBERED_PROBES: u64 = 50;
+const REMEMBERED_PROBES: usize = 50;
+/// The least round trip is that of this long at least, and of twice as long at most: a
+/// line may become a longer one.
+const REMEMBERED_FOR: Span = Span::from_secs(15);
 /// Nobody is silent who was not asked this often.
 const LEAST_PROBES: u32 = 3;
 /// No longer round trip is believed, or patience would outlast the buffer.
@@ -16,13 +20,15 @@ const LONGEST_ROUND_TRIP: Span = Span::from_secs(1);
 pub struct Vigil {
     heard: Time,
     round_trip: Span,
+    /// The least of late, and of the time before; and since when late is.
+    least: (Option<Span>, Option<Span>, Time),
     number: u32,
     /// When the first and the last probe since it was heard were sent.
     probes: Option<(Time, Time)>,
     /// How many there were.
     unanswered: u32,
-    /// When the last probe of all was sent.
-    probed: Time,
+    /// When the last probes were sent, the newest last.
+    sent: VecDeque<Time>,
     /// How many times longer than usual its silence is borne, because it may be
     /// that of a line busy with others.
     lenience: u64,
@@ -35,10 +41,11 @@ impl Vigil {
         Self {
             heard: now,
             round_trip: Span::ZERO,
+            least: (None, None, now),
             number: phase,
             probes: None,
             unanswered: 0,
-            probed: now,
+            sent: VecDeque::new(),
             lenience: 1,
         }
     }
@@ -48,9 +55,25 @@ impl Vigil {
         self.heard
     }
 
-    /// The round trip, as last measured.
+    /// The round trip, as last measured: with what stood in the line's queues.
     pub fn round_trip(&self) -> Span {
         self.round_trip
+    }
+
+    /// The least round trip seen lately: that of the empty line, as far as it was empty.
+    pub fn least_round_trip(&self) -> Span {
+        let (late, before, _) = self.least;
+        late.into_iter().chain(before).min().unwrap_or_default()
+    }
+
+    fn measure(&mut self, now: Time, round_trip: Span) {
+        self.round_trip = round_trip;
+        let (late, _, since) = self.least;
+        if now - since >= REMEMBERED_FOR {
+            self.least = (Some(round_trip), late, now);
+        } else {
+            self.least.0 = Some(late.map_or(round_trip, |late| late.min(round_trip)));
+        }
     }
 
     /// Since when it leaves probes unanswered.
@@ -67,7 +90,9 @@ impl Vigil {
     /// A connection to it stands.
     pub fn connected(&mut self, now: Time, round_trip: Span) {
         self.heard(now);
-        self.round_trip = round_trip;
+        // It may lead another way than the one before.
+        self.least = (None, None, now);
+        self.measure(now, round_trip);
     }
 
     /// The connection is over: nothing is asked any more.
@@ -76,12 +101,11 @@ impl Vigil {
     }
 
     /// It answered the probe of this number.
-    pub fn answered(&mut self, now: Time, number: u32, probe_every: Span) {
-        // Probes go out at equal distances, so the number tells the time.
-        let since = u64::from(self.number.wrapping_sub(number));
-        if since <= REMEMBERED_PROBES {
-            let took = (now - self.probed) + probe_every.saturating_mul(since);
-            self.round_trip = took.min(LONGEST_ROUND_TRIP);
+    pub fn answered(&mut self, now: Time, number: u32) {
+        let since = usize::try_from(self.number.wrapping_sub(number)).ok();
+        let sent = since.and_then(|since| self.sent.iter().rev().nth(since).copied());
+        if let Some(sent) = sent {
+            self.measure(now, (now - sent).min(LONGEST_ROUND_TRIP));
         }
     }
 
@@ -97,7 +121,10 @@ impl Vigil {
         let first = self.probes.map_or(now, |(first, _)| first);
         self.unanswered = if self.probes.is_some() { self.unanswered.saturating_add(1) } else { 1 };
         self.probes = Some((first, now));
-        self.probed = now;
+        if self.sent.len() >= REMEMBERED_PROBES {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(now);
         self.number
     }
 
@@ -148,12 +175,43 @@ mod tests {
     fn a_long_line_has_two_round_trips() {
         let mut vigil = Vigil::new(at(0), 0);
         let number = vigil.probe(at(100));
-        vigil.answered(at(500), number, EVERY);
+        vigil.answered(at(500), number);
         vigil.heard(at(500));
         assert_eq!(vigil.round_trip(), Span::from_millis(400));
         for probe in 6..9 {
             vigil.probe(at(probe * 100));
         }
         assert_eq!(vigil.silence_at(AFTER, EVERY), Some(at(600 + 800)));
+    }
+
+    #[test]
+    fn a_queue_makes_the_last_round_trip_longer_and_the_least_one_not() {
+        let mut vigil = Vigil::new(at(0), 0);
+        vigil.connected(at(0), Span::from_millis(200));
+        // One probe a second; what it meets in the queue grows, and goes again. Answers
+        // come late and out of step with the probes.
+        let mut numbers = VecDeque::new();
+        for second in 1..=40_u64 {
+            numbers.push_back((second, vigil.probe(at(second * 1_000))));
+            if second % 3 == 0 {
+                for (asked, number) in numbers.drain(..) {
+                    let queue = if asked < 35 { 90 * (second % 2) } else { 0 };
+                    vigil.answered(at(second * 1_000 + 300 + queue), number);
+                }
+            }
+        }
+        assert_eq!(vigil.round_trip(), Span::from_millis(300), "39 was asked at 39 s");
+        assert_eq!(vigil.least_round_trip(), Span::from_millis(300));
+        let mut vigil = Vigil::new(at(0), 0);
+        vigil.connected(at(0), Span::from_millis(200));
+        let mut answer = |after: u64, took: u64| {
+            let number = vigil.probe(at(after));
+            vigil.answered(at(after + took), number);
+            (vigil.round_trip().as_millis(), vigil.least_round_trip().as_millis())
+        };
+        assert_eq!(answer(1_000, 700), (700, 200));
+        assert_eq!(answer(14_000, 500), (500, 200));
+        assert_eq!(answer(16_000, 400), (400, 200), "seen 16 s ago");
+        assert_eq!(answer(32_000, 600), (600, 400), "longer ago than is remembered");
     }
 }

@@ -21,8 +21,6 @@ pub(crate) struct Arriving {
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) bytes: Bytes,
     pub(crate) hash: Hash,
-    /// Whether chunks are given only once all are here.
-    first: bool,
     gathered: OnceLock<Gathered>,
     state: Mutex<State>,
     /// Somebody has begun to wait.
@@ -89,12 +87,11 @@ impl Growing {
 }
 
 impl Arriving {
-    pub(crate) fn new(looked: &Looked, first: bool) -> Self {
+    pub(crate) fn new(looked: &Looked) -> Self {
         Self {
             manifest: Arc::clone(&looked.manifest),
             bytes: looked.bytes.clone(),
             hash: looked.hash,
-            first,
             gathered: OnceLock::new(),
             state: Mutex::default(),
             asked: Notify::new(),
@@ -113,13 +110,8 @@ impl Arriving {
     }
 
     /// Somebody wants a chunk: it is fetched before those that nobody wants.
-    pub(crate) async fn ask(&self, id: &ChunkId) -> Followed {
+    pub(crate) fn ask(&self, id: &ChunkId) -> Followed {
         let place = (id.block, id.layer);
-        if self.first {
-            let mut end = self.end.subscribe();
-            // The download is gone without a word only when the node stops.
-            let _ = end.wait_for(Option::is_some).await;
-        }
         let mut state = self.state();
         if state.here.contains(&place) {
             return Followed::Here;

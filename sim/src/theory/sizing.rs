@@ -7,13 +7,20 @@
 //! Kaufman-Roberts recursion is exact: with `q_n(x)` the weight of all states with
 //! n viewings that take x of the other resources, `n q_n(x) = sum rho_s q_(n-1)(x -
 //! u_s)` over all streams s. A threshold is a resource too, of which viewings of
-//! its class take one unit each; so one pass gives every threshold at once. All
-//! terms are positive: no digits are lost.
+//! its class take one unit each; so one pass gives every threshold at once. Where no
+//! other class has one, its class is solved apart from the others, and much larger
+//! sites are possible. All
+//! terms are positive, and no weight is too large or too small to be told (the
+//! states that count under a threshold of 0 may weigh `1e-3000` of those under
+//! none): no digits are lost.
 
-use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, at, check_erlangs};
+use super::wide::Wide;
+use super::{MAX_CLASSES, MAX_SERVERS, TheoryError, apart, at, check_erlangs};
 
 /// The most steps of the recursion.
 pub const MAX_STEPS: u64 = 1_000_000_000;
+/// What a state of slots and links costs where one class is solved apart.
+const STEPS_APART: u64 = 20;
 
 /// Viewings that take the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +56,8 @@ pub struct Site {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     /// `blocking[T][k]`, for T from 0 to C: the mean over the streams of class k,
-    /// weighed by their loads; 0 for a class that asks for nothing.
+    /// weighed by their loads; 0 for a class that asks for nothing. Only for T = 0
+    /// if there is no stream of the class that is looked at.
     pub blocking: Vec<Vec<f64>>,
 }
 
@@ -75,23 +83,17 @@ impl Space {
         let slots = site.slots;
         let counts =
             |of: usize| site.streams.iter().map(move |stream| u32::from(stream.class == of)).collect();
-        let mut limits = vec![(slots, counts(class))];
+        let asked = site.streams.iter().any(|stream| stream.class == class);
+        let mut limits = vec![(if asked { slots } else { 0 }, counts(class))];
         for (other, threshold) in site.thresholds.iter().enumerate() {
             if other != class && *threshold < slots {
                 limits.push((*threshold, counts(other)));
             }
         }
-        let to_viewers = site.streams.iter().map(|stream| stream.to_viewers).collect();
-        let to_origin = site.streams.iter().map(|stream| stream.to_origin).collect();
-        for (limit, takes) in [(site.to_viewers, to_viewers), (site.to_origin, to_origin)] {
-            let takes: Vec<u32> = takes;
-            let most = takes.iter().max().copied().unwrap_or(0);
-            // A link that all slots together cannot fill is no limit.
-            if let Some(limit) = limit.filter(|limit| u64::from(*limit) < u64::from(most) * u64::from(slots))
-            {
-                limits.push((limit, takes));
-            }
-        }
+        let [to_viewers, to_origin] = site.links();
+        let takes = |of: fn(&Stream) -> u32| site.streams.iter().map(of).collect();
+        limits.extend(to_viewers.map(|limit| (limit, takes(|stream| stream.to_viewers))));
+        limits.extend(to_origin.map(|limit| (limit, takes(|stream| stream.to_origin))));
         limits
     }
 
@@ -137,8 +139,30 @@ impl Site {
         Self { streams: streams.collect(), ..self.clone() }
     }
 
+    /// The links to the viewers and to the origin, if they can be full: one that all
+    /// slots together cannot fill is no limit.
+    fn links(&self) -> [Option<u32>; 2] {
+        let limit = |limit: Option<u32>, takes: fn(&Stream) -> u32| {
+            let most = self.streams.iter().map(takes).max().unwrap_or(0);
+            limit.filter(|limit| u64::from(*limit) < u64::from(most) * u64::from(self.slots))
+        };
+        [limit(self.to_viewers, |stream| stream.to_viewers), limit(self.to_origin, |stream| stream.to_origin)]
+    }
+
+    /// Whether no class but this one has a threshold.
+    fn is_alone(&self, class: usize) -> bool {
+        let held = |(other, threshold): (usize, &u32)| other != class && *threshold < self.slots;
+        !self.thresholds.iter().enumerate().any(held)
+    }
+
     /// How many steps a sweep over the thresholds of `class` takes.
     pub fn steps(&self, class: usize) -> u64 {
+        if self.is_alone(class) {
+            let cells = self.links().into_iter().flatten();
+            let cells =
+                cells.fold(u64::from(self.slots) + 1, |all, link| all.saturating_mul(u64::from(link) + 1));
+            return cells.saturating_mul(STEPS_APART);
+        }
         let streams = u64::try_from(self.streams.len()).unwrap_or(u64::MAX);
         let rows = streams.saturating_mul(u64::from(self.slots) + 1);
         let limits = Space::limits(self, class);
@@ -148,34 +172,42 @@ impl Site {
     /// `B_k` for each threshold of `class`, from 0 to C.
     pub fn sweep(&self, class: usize) -> Result<Sweep, TheoryError> {
         self.check(class)?;
+        if self.is_alone(class) && self.streams.iter().any(|stream| stream.class == class) {
+            if self.steps(class) > MAX_STEPS {
+                return Err(TheoryError::States);
+            }
+            let (all, blocked) = apart::by_viewings(self, class, self.links());
+            return self.sum_up(class, &all, &blocked);
+        }
+        self.sweep_together(class)
+    }
+
+    /// The sweep with thresholds of other classes too: all classes in one recursion.
+    fn sweep_together(&self, class: usize) -> Result<Sweep, TheoryError> {
         let space = Space::new(self, class)?;
         let (ahead, lawful) = space.moves(self.streams.len());
-        let counts = at(self.slots) + 1;
+        let counts = space.axes.first().map_or(1, |axis| at(axis.limit) + 1);
         // By the number of viewings of the class: all weight, and for each stream
         // the weight of the states in which it is blocked but for the threshold.
-        let mut all = vec![0.0; counts];
-        let mut blocked = vec![vec![0.0; counts]; self.streams.len()];
-        let mut row = vec![0.0; space.cells];
+        let mut all = vec![Wide::ZERO; counts];
+        let mut blocked = vec![vec![Wide::ZERO; counts]; self.streams.len()];
+        let mut row = vec![Wide::ZERO; space.cells];
         if let Some(first) = row.first_mut() {
-            *first = 1.0;
+            *first = Wide::ONE;
         }
         for viewings in 0..=self.slots {
             if viewings > 0 {
                 row = self.next_row(&row, viewings, &ahead, &lawful);
-                if row.iter().copied().fold(0.0, f64::max) > 1e100 {
-                    let sums = blocked.iter_mut().chain([&mut all, &mut row]);
-                    sums.flatten().for_each(|weight| *weight *= 1e-100);
-                }
             }
-            for (cell, weight) in row.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            for (cell, weight) in row.iter().enumerate().filter(|(_, weight)| weight.is_some()) {
                 let count = cell % counts;
                 if let Some(all) = all.get_mut(count) {
-                    *all += weight;
+                    *all += *weight;
                 }
                 for (lawful, blocked) in lawful.iter().zip(&mut blocked) {
                     let open = viewings < self.slots && lawful.get(cell).copied().unwrap_or(false);
                     if let (false, Some(blocked)) = (open, blocked.get_mut(count)) {
-                        *blocked += weight;
+                        *blocked += *weight;
                     }
                 }
             }
@@ -196,14 +228,14 @@ impl Site {
         self.streams.iter().try_for_each(|stream| check_erlangs(stream.class + 1, stream.erlangs))
     }
 
-    fn next_row(&self, row: &[f64], viewings: u32, ahead: &[usize], lawful: &[Vec<bool>]) -> Vec<f64> {
-        let mut next = vec![0.0; row.len()];
+    fn next_row(&self, row: &[Wide], viewings: u32, ahead: &[usize], lawful: &[Vec<bool>]) -> Vec<Wide> {
+        let mut next = vec![Wide::ZERO; row.len()];
         for ((stream, ahead), lawful) in self.streams.iter().zip(ahead).zip(lawful) {
             let rate = stream.erlangs / f64::from(viewings);
             let places = next.get_mut(*ahead..).unwrap_or(&mut []);
             for ((place, weight), lawful) in places.iter_mut().zip(row).zip(lawful) {
-                if *lawful {
-                    *place += rate * weight;
+                if *lawful && weight.is_some() {
+                    *place += *weight * rate;
                 }
             }
         }
@@ -211,23 +243,23 @@ impl Site {
     }
 
     /// From weights by number of viewings to probabilities by threshold.
-    fn sum_up(&self, class: usize, all: &[f64], blocked: &[Vec<f64>]) -> Result<Sweep, TheoryError> {
+    fn sum_up(&self, class: usize, all: &[Wide], blocked: &[Vec<Wide>]) -> Result<Sweep, TheoryError> {
         let mut sweep = Vec::with_capacity(all.len());
-        let mut total = 0.0;
-        let mut sums = vec![0.0; self.streams.len()];
+        let mut total = Wide::ZERO;
+        let mut sums = vec![Wide::ZERO; self.streams.len()];
         for (threshold, weight) in all.iter().enumerate() {
-            total += weight;
-            if total <= 0.0 {
+            total += *weight;
+            if !total.is_some() {
                 return Err(TheoryError::Unstable);
             }
             let mut load = vec![0.0; self.classes];
             let mut lost = vec![0.0; self.classes];
             for ((stream, sum), blocked) in self.streams.iter().zip(&mut sums).zip(blocked) {
-                let here = blocked.get(threshold).copied().unwrap_or(0.0);
+                let here = blocked.get(threshold).copied().unwrap_or(Wide::ZERO);
                 let before = *sum;
                 *sum += here;
                 // At the threshold every state blocks its class.
-                let share = if stream.class == class { before + weight } else { *sum } / total;
+                let share = if stream.class == class { before + *weight } else { *sum } / total;
                 if let (Some(load), Some(lost)) = (load.get_mut(stream.class), lost.get_mut(stream.class)) {
                     *load += stream.erlangs;
                     *lost += stream.erlangs * share;
@@ -243,8 +275,9 @@ impl Site {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests state exact values")]
 mod tests {
-    use super::super::{Load, System, misses};
+    use super::super::{Load, MAX_ERLANGS, System, misses};
     use super::*;
+    use crate::rng::Rng;
 
     fn stream(class: usize, erlangs: f64, to_viewers: u32, to_origin: u32) -> Stream {
         Stream { class, erlangs, to_viewers, to_origin }
@@ -269,6 +302,44 @@ mod tests {
             let expected = System::new(100, loads).unwrap().blocking();
             assert!(blocked.iter().zip(&expected).all(|(left, right)| near(*left, *right)), "{threshold}");
         }
+    }
+
+    #[test]
+    fn a_million_erlangs_leave_all_digits_under_every_threshold() {
+        for (rho, other) in [(1e6, 900.0), (1e6, 1e6), (MAX_ERLANGS, 1e-3), (0.0, 1e6)] {
+            let streams = vec![stream(0, other, 1, 0), stream(2, rho, 1, 0)];
+            let blocking = site(1000, streams).sweep(2).unwrap().blocking;
+            for threshold in [0, 1, 500, 999, 1000] {
+                let loads = vec![Load::of(other), Load::of(rho).up_to(threshold)];
+                let expected = System::new(1000, loads).unwrap().blocking();
+                let found = &blocking[at(threshold)];
+                let same = near(found[0], expected[0]) && (rho <= 0.0 || near(found[2], expected[1]));
+                assert!(same, "{rho} {other} {threshold}: {found:?} {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_overfilled_link_keeps_the_states_that_are_likely_only_at_its_border() {
+        // Gold alone would fill the link with 120 viewings; bronze, a thousandth as
+        // often asked for, with 480: most states are of the latter.
+        let streams = vec![stream(0, 1e9, 4, 0), stream(0, 1e6, 1, 0)];
+        let site = Site { to_viewers: Some(480), ..site(600, streams) };
+        let blocked = site.sweep(2).unwrap().blocking[0][0];
+        let (mut all, mut lost) = (0.0, 0.0);
+        for gold in 0..=120_u32 {
+            for bronze in 0..=480 - 4 * gold {
+                let term = |rho: f64, n: u32| (1..=n).map(|k| (rho / f64::from(k)).ln()).sum::<f64>();
+                // Beside the fullest state.
+                let weight = (term(1e9, gold) + term(1e6, bronze) - term(1e6, 480)).exp();
+                let left = 480 - 4 * gold - bronze;
+                all += weight;
+                lost +=
+                    weight * (1e9 * f64::from(u32::from(left < 4)) + 1e6 * f64::from(u32::from(left < 1)));
+            }
+        }
+        let expected = lost / all / (1e9 + 1e6);
+        assert!((blocked - expected).abs() < 1e-9, "{blocked} {expected}");
     }
 
     #[test]
@@ -304,6 +375,32 @@ mod tests {
             let expected = misses::blocking(40, 12, &classes).unwrap();
             for (found, expected) in sweep.blocking[at(threshold)].iter().zip(expected) {
                 assert!(near(*found, expected.class), "{threshold}: {found} {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_class_apart_gives_what_all_together_give() {
+        let seed = 2007;
+        let mut rng = Rng::new(seed);
+        let number = |count: usize| u32::try_from(count).unwrap();
+        for case in 0..60 {
+            let slots = 1 + rng.below(9);
+            let streams = (0..=rng.below(5)).map(|_| {
+                let of = number(rng.below(4));
+                stream(rng.below(3), rng.unit() * 5.0, of, number(rng.below(3)))
+            });
+            let streams: Vec<Stream> = [stream(2, 1.5, 1, 1)].into_iter().chain(streams).collect();
+            let site = Site {
+                to_viewers: rng.chance(0.7).then(|| number(rng.below(2 * slots + 2))),
+                to_origin: rng.chance(0.7).then(|| number(rng.below(slots + 1))),
+                ..site(number(slots), streams)
+            };
+            let (apart, together) = (site.sweep(2).unwrap(), site.sweep_together(2).unwrap());
+            assert_eq!(apart.blocking.len(), together.blocking.len());
+            for (apart, together) in apart.blocking.iter().zip(&together.blocking) {
+                let same = apart.iter().zip(together).all(|(left, right)| near(*left, *right));
+                assert!(same, "seed {seed}, case {case}: {apart:?} {together:?} in {site:?}");
             }
         }
     }

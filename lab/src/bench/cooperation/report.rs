@@ -6,6 +6,7 @@ use super::twin::Imagined;
 use super::{Estimated, Options, Scheme};
 use crate::bench::table::Table;
 use media::library::TitleFolder;
+use protocol::proxy::cooperation::Server;
 use serde::Serialize;
 use sim::eval::statistics::{Estimate, float};
 use std::fmt;
@@ -232,25 +233,23 @@ impl Report {
         table
     }
 
-    /// How far the proxies were from the truth about their links, at worst.
+    /// What the proxies thought of their links in the last run with cooperation, beside
+    /// what these were set to. Payloads have less than the set rate: headers are part of it.
     fn write_estimates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let runs = self.runs.iter().filter(|run| run.scheme == Scheme::On);
-        let all: Vec<&Estimated> = runs.flat_map(|run| &run.estimates).collect();
-        let part = |one: f64, of: f64| if of > 0.0 { one / of } else { 0.0 };
-        let rate = |one: &&Estimated| {
-            let number = |rate: media::BitRate| float(usize::try_from(rate.0).unwrap_or(usize::MAX));
-            part(number(one.rate), number(one.set_rate))
-        };
-        let delay = |one: &&Estimated| part(one.delay.as_secs_f64(), one.set_delay.as_secs_f64());
-        let range = |of: &dyn Fn(&&Estimated) -> f64| {
-            let values = || all.iter().map(of);
-            (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
-        };
-        if all.is_empty() {
-            return Ok(());
+        let Some(last) = self.runs.iter().rfind(|run| run.scheme == Scheme::On) else { return Ok(()) };
+        let mut table = Table::new(&["link", "rate, set", "estimated", "delay, set", "estimated"]);
+        for one in &last.estimates {
+            let server = match one.server {
+                Server::Origin => "nodes".to_owned(),
+                Server::Peer(peer) => peer.to_string(),
+            };
+            // Of a link that nothing came over only the delay is known.
+            let rate = if one.measured { one.rate.to_string() } else { "-".to_owned() };
+            let ms = |delay: media::Span| format!("{:.0} ms", delay.as_secs_f64() * 1_000.0);
+            let link = format!("{server} to proxy {}", one.proxy);
+            table.row(vec![link, one.set_rate.to_string(), rate, ms(one.set_delay), ms(one.delay)]);
         }
-        let ((slow, fast), (near, far)) = (range(&rate), range(&delay));
-        writeln!(f, "estimates over truth: rates {slow:.2} to {fast:.2}, delays {near:.2} to {far:.2}")
+        write!(f, "{table}")
     }
 
     /// What is claimed, and whether it is so.

@@ -7,8 +7,8 @@ use super::{CooperationError, Options, Say, Scheme};
 use crate::links::{DoorId, LinkId, Links, Way};
 use crate::stage::{Inquiry, Process, Size, Stage, StagePlan};
 use media::library::TitleFolder;
-use media::{BitRate, Span};
-use protocol::proxy::cooperation::Server;
+use media::{BitRate, ByteCount, Span};
+use protocol::proxy::cooperation::{CooperationConfig, Server};
 use protocol::status::ProxyStatus;
 use protocol::{NodeAddress, PeerId};
 use serde::Serialize;
@@ -49,6 +49,8 @@ pub struct Estimated {
     pub delay: Span,
     /// Half of a round trip over the empty link.
     pub set_delay: Span,
+    /// Whether anything came over it; its rate is assumed otherwise.
+    pub measured: bool,
     /// Rate as estimated.
     pub rate: BitRate,
     /// What the link carries.
@@ -172,7 +174,8 @@ impl Town {
         let of = |line: &protocol::status::ServerLine| {
             let (set_rate, set_delay) = shape(line.server)?;
             let (server, delay, rate) = (line.server, line.delay, line.rate);
-            Some(Estimated { proxy: proxy + 1, server, delay, set_delay, rate, set_rate })
+            let measured = rate != CooperationConfig::production(ByteCount(0)).first_rate;
+            Some(Estimated { proxy: proxy + 1, server, delay, set_delay, measured, rate, set_rate })
         };
         status.servers.iter().filter_map(of).collect()
     }

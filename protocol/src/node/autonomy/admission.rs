@@ -12,7 +12,7 @@ use super::talk::{AdmissionRefusal, AgentMessage};
 use super::{Autonomy, UserId};
 use crate::node::classes::Reason;
 use crate::peer::PeerId;
-use media::{Layer, Time};
+use media::{Layer, Quality, Time};
 use std::collections::BTreeMap;
 
 /// A request or an entry in the order of priority: who has begun to watch ranks
@@ -156,12 +156,16 @@ impl Autonomy {
             position: info.position,
             epoch: info.epoch,
         });
+        if info.quality > Quality::BRONZE {
+            self.look_again(now);
+        }
         self.records.insert(Record {
             kind: EntryKind::serving(info.sla),
             entry,
             ends: now + info.remaining,
             heard: now,
             told: now,
+            asked: now,
             backup: None,
             search: SearchState::Idle,
             took_over,

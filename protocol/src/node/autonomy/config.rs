@@ -100,6 +100,9 @@ pub struct AutonomyConfig {
     /// The shortest time between two position reports to a `normaldual`; a
     /// `vipdual` hears each one. Default 1 s.
     pub lazy_position: Span,
+    /// The shortest time after which a Base node asks again the nodes that serve
+    /// enhancements to its users whether they do. Paper: never; production: 5 s.
+    pub layer_check: Option<Span>,
     /// Whether every node is taken to store its level's layer of every title.
     /// Paper: yes, the evaluation places nothing; production: no.
     pub assume_stored: bool,
@@ -205,6 +208,7 @@ impl AutonomyConfig {
             board_stop: true,
             repull: false,
             layer_retry: None,
+            layer_check: None,
             epochs: true,
             lease: None,
             lazy_position: Span::from_secs(1),
@@ -248,6 +252,7 @@ impl AutonomyConfig {
             trim_rows: true,
             repull: true,
             layer_retry: Some(Span::from_secs(1)),
+            layer_check: Some(Span::from_secs(5)),
             lease: Some(Span::from_secs(10)),
             assume_stored: false,
             redirects: Some(2),

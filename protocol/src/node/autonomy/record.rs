@@ -21,6 +21,8 @@ pub struct Record {
     pub heard: Time,
     /// When the backup was last told the position.
     pub told: Time,
+    /// When the nodes that serve enhancements were last asked to go on.
+    pub asked: Time,
     /// Who stands behind.
     pub backup: Option<Backup>,
     /// The search for a backup.

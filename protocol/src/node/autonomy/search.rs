@@ -246,7 +246,7 @@ impl Autonomy {
         let Some(record) = self.records.get_mut(user) else {
             // The user has left in between, or this is the node it came to.
             if layer > Layer::BASE && from == node {
-                self.send_or_hear(node, AgentMessage::Release { user, epoch });
+                self.send_or_hear(node, AgentMessage::ReleaseLayer { user, layer, epoch });
             } else {
                 self.tell_served(user, layer, node, epoch);
             }
@@ -258,11 +258,12 @@ impl Autonomy {
         let entry = record.entry;
         if layer > Layer::BASE {
             let before = record.layer_node(layer).filter(|before| *before != node);
+            if before.is_some_and(|before| !self.survival.is_dead(before)) {
+                // Several agents were under way: the first one counts.
+                return self.send_or_hear(node, AgentMessage::ReleaseLayer { user, layer, epoch });
+            }
             record.set_layer(layer, Some(node));
             self.tell_backup(now, user);
-            if let Some(before) = before {
-                self.send_or_hear(before, AgentMessage::Release { user, epoch });
-            }
             self.event(AutonomyEvent::LayerFound { user, layer, node });
         }
         if entry == self.id {
@@ -318,9 +319,10 @@ impl Autonomy {
         self.move_on(agent, known, AdmissionRefusal::NotStored);
     }
 
-    /// Layers that nobody can serve are looked for again in a while: a node that
-    /// comes or returns is linked with the others only then, and agents may be lost
-    /// with one that dies.
+    /// Layers that nobody serves are looked for again in a while, for as long as
+    /// there are any: a node that comes or returns is linked with the others only
+    /// then, and agents and what they found may be lost with one that dies, or at
+    /// one that does not know everybody yet.
     pub(super) fn look_again(&mut self, now: Time) {
         if let Some(wait) = self.config.layer_retry {
             self.layers_again.get_or_insert(now + wait);
@@ -331,13 +333,15 @@ impl Autonomy {
     pub(super) fn layers_due(&mut self, now: Time) {
         if self.layers_again.is_some_and(|again| again <= now) {
             self.layers_again = None;
-            self.missing_layers_again(now);
+            if self.missing_layers_again(now) {
+                self.look_again(now);
+            }
         }
     }
 
     /// A node has joined or returned: layers that nobody could serve are looked
-    /// for again.
-    pub(super) fn missing_layers_again(&mut self, now: Time) {
+    /// for again. Whether there are any.
+    pub(super) fn missing_layers_again(&mut self, now: Time) -> bool {
         let mut missing: Vec<(UserId, Layer)> = Vec::new();
         for record in self.records.iter().filter(|record| record.info.quality > Quality::BRONZE) {
             let above = Layer::first(record.info.quality.layers()).skip(1);
@@ -347,9 +351,10 @@ impl Autonomy {
                     .map(|layer| (record.info.user, layer)),
             );
         }
-        for (user, layer) in missing {
-            self.look_for_layer(now, user, layer);
+        for (user, layer) in &missing {
+            self.look_for_layer(now, *user, *layer);
         }
+        !missing.is_empty()
     }
 
     /// Deliveries of enhancements that nobody has adopted.

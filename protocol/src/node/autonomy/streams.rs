@@ -49,23 +49,29 @@ impl Streams {
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// Another Base node, unless it speaks of an epoch that has passed. Whether
-    /// there was anything to adopt.
-    pub(super) fn adopt(&mut self, user: UserId, base: PeerId, epoch: u64) -> bool {
-        let mut any = false;
-        for stream in self.of(user).filter(|stream| stream.epoch <= epoch) {
+    /// Another Base node, or the same as before, unless it speaks of an epoch that
+    /// has passed. Whether there is such a delivery.
+    pub(super) fn adopt(&mut self, user: UserId, layer: Layer, base: PeerId, epoch: u64) -> bool {
+        let Some(stream) = self.streams.get_mut(&(user, layer)) else { return false };
+        if stream.epoch <= epoch {
             (stream.base, stream.epoch, stream.orphaned) = (base, epoch, None);
-            any = true;
         }
-        any
+        true
     }
 
-    /// Ends the deliveries of a user on the word of its Base node, or of one in a
-    /// later epoch.
-    pub(super) fn release(&mut self, user: UserId, from: PeerId, epoch: u64) -> Vec<Layer> {
+    /// Ends the deliveries of a user, or `only` that of one layer, on the word of
+    /// its Base node, or of one in a later epoch.
+    pub(super) fn release(
+        &mut self,
+        user: UserId,
+        only: Option<Layer>,
+        from: PeerId,
+        epoch: u64,
+    ) -> Vec<Layer> {
         let may = |stream: &Stream| stream.base == from || epoch > stream.epoch;
         let of = self.streams.iter().filter(|((of, _), stream)| *of == user && may(stream));
-        let layers: Vec<Layer> = of.map(|((_, layer), _)| *layer).collect();
+        let layers = of.map(|((_, layer), _)| *layer).filter(|layer| only.is_none_or(|only| *layer == only));
+        let layers: Vec<Layer> = layers.collect();
         self.changes = self.changes.wrapping_add(1);
         for layer in &layers {
             self.streams.remove(&(user, *layer));
@@ -102,10 +108,6 @@ impl Streams {
     pub(super) fn next(&self) -> Option<Time> {
         self.streams.values().filter_map(|stream| stream.orphaned).min()
     }
-
-    fn of(&mut self, user: UserId) -> impl Iterator<Item = &mut Stream> {
-        self.streams.iter_mut().filter(move |((of, _), _)| *of == user).map(|(_, stream)| stream)
-    }
 }
 
 #[cfg(test)]
@@ -132,17 +134,21 @@ mod tests {
         let mut streams = one();
         streams.orphan(peer("b1"), until);
         assert_eq!(streams.clone().lapse(until), [(USER, Layer::ENH1)]);
-        assert!(streams.adopt(USER, peer("b2"), 2));
+        assert!(streams.adopt(USER, Layer::ENH1, peer("b2"), 2));
         assert_eq!((streams.next(), streams.lapse(until)), (None, vec![]));
-        assert!(!streams.adopt(USER, peer("b1"), 1), "an old epoch adopts nothing");
+        assert!(streams.adopt(USER, Layer::ENH1, peer("b1"), 1));
+        assert!(streams.release(USER, None, peer("b1"), 1).is_empty(), "an old epoch adopts nothing");
+        assert!(!streams.adopt(USER, Layer::ENH2, peer("b2"), 2), "that layer is not served");
     }
 
     #[test]
     fn only_the_base_node_or_a_later_epoch_ends_a_delivery() {
         let mut streams = one();
-        assert!(streams.release(USER, peer("b9"), 1).is_empty());
-        assert_eq!(streams.clone().release(USER, peer("b9"), 2), [Layer::ENH1]);
-        assert_eq!(streams.release(USER, peer("b1"), 0), [Layer::ENH1]);
+        assert!(streams.release(USER, None, peer("b9"), 1).is_empty());
+        assert_eq!(streams.clone().release(USER, None, peer("b9"), 2), [Layer::ENH1]);
+        streams.start(USER, Layer::ENH2, peer("b1"), 1);
+        assert_eq!(streams.release(USER, Some(Layer::ENH2), peer("b1"), 0), [Layer::ENH2]);
+        assert_eq!(streams.release(USER, None, peer("b1"), 0), [Layer::ENH1]);
         assert_eq!(streams.len(), 0);
     }
 }

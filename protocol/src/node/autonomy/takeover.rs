@@ -177,7 +177,7 @@ impl Autonomy {
             if self.survival.is_dead(*node) {
                 self.layer_lost(now, user, *layer, *node);
             } else {
-                self.send_or_hear(*node, AgentMessage::Adopt { user, base: self.id, epoch });
+                self.send_or_hear(*node, AgentMessage::Adopt { user, layer: *layer, base: self.id, epoch });
             }
         }
     }
@@ -240,8 +240,8 @@ impl Autonomy {
         let Some(record) = self.records.get(user).cloned() else { return };
         self.end_user(user, StopWhy::StillServed);
         let info = record.info_at(now);
-        for (_, node) in info.layers.iter() {
-            let adopt = AgentMessage::Adopt { user, base: from.node, epoch: info.epoch };
+        for (layer, node) in info.layers.iter() {
+            let adopt = AgentMessage::Adopt { user, layer: *layer, base: from.node, epoch: info.epoch };
             self.send_or_hear(*node, adopt);
         }
         let (ends, leaving) = (record.ends, false);

@@ -155,10 +155,13 @@ pub enum AgentMessage {
         /// Why the last node asked refused.
         why: AdmissionRefusal,
     },
-    /// A backup has taken over: "the enhancements you serve are now mine to end".
+    /// A Base node to the node that serves an enhancement of its user: "go on, it
+    /// is mine to end". Said by a backup that has taken over, and now and then.
     Adopt {
         /// The user.
         user: UserId,
+        /// The enhancement.
+        layer: Layer,
         /// The Base node from now on.
         base: PeerId,
         /// Its epoch.
@@ -240,6 +243,22 @@ pub enum AgentMessage {
     Standings(Arc<[(PeerId, u32)]>),
     /// Some of the last orders about titles that the sender knows, likewise.
     Editions(Arc<[Edition]>),
+    /// The answer to `Adopt` of a node that does not serve this.
+    NotDelivered {
+        /// The user.
+        user: UserId,
+        /// The enhancement.
+        layer: Layer,
+    },
+    /// The user needs this enhancement from this node no more.
+    ReleaseLayer {
+        /// The user.
+        user: UserId,
+        /// The enhancement.
+        layer: Layer,
+        /// The epoch of whoever says so.
+        epoch: u64,
+    },
 }
 
 /// Whether a node is alive, as far as `detector` knows.
@@ -283,6 +302,8 @@ impl AgentMessage {
             | Self::NotGranted { .. }
             | Self::Adopt { .. }
             | Self::Release { .. }
+            | Self::NotDelivered { .. }
+            | Self::ReleaseLayer { .. }
             | Self::Cancel(_)
             | Self::Confirmed(_)
             | Self::Denied { .. }

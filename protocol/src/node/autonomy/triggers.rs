@@ -134,10 +134,11 @@ impl Autonomy {
         record.info.started = true;
         record.info.position = position;
         record.info.level = buffer;
-        let Some(backup) = record.backup else { return };
-        if backup.kind == EntryKind::VipDual || now - record.told >= lazy {
+        let told = record.told;
+        if record.backup.is_some_and(|backup| backup.kind == EntryKind::VipDual || now - told >= lazy) {
             self.tell_backup(now, user);
         }
+        self.keep_layers(now, user);
     }
 
     /// The backup hears what has changed about a user.
@@ -175,7 +176,7 @@ impl Autonomy {
         if self.reservations.get(user).is_some_and(|row| row.primary == from) {
             self.unreserve(user);
         }
-        for layer in self.streams.release(user, from, epoch) {
+        for layer in self.streams.release(user, None, from, epoch) {
             self.output(AutonomyOutput::StopDelivery { user, layer, why: StopWhy::Departed });
         }
     }

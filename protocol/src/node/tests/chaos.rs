@@ -161,12 +161,15 @@ fn any_agent() -> impl Strategy<Value = AgentMessage> {
             layer,
             why: AdmissionRefusal::NotStored
         }),
-        (any_user(), any_peer(), 0_u64..4).prop_map(|(user, base, epoch)| AgentMessage::Adopt {
+        (any_user(), any_layer(), any_peer(), 0_u64..4)
+            .prop_map(|(user, layer, base, epoch)| AgentMessage::Adopt { user, layer, base, epoch }),
+        (any_user(), 0_u64..4).prop_map(|(user, epoch)| AgentMessage::Release { user, epoch }),
+        (any_user(), any_layer(), 0_u64..4).prop_map(|(user, layer, epoch)| AgentMessage::ReleaseLayer {
             user,
-            base,
+            layer,
             epoch
         }),
-        (any_user(), 0_u64..4).prop_map(|(user, epoch)| AgentMessage::Release { user, epoch }),
+        (any_user(), any_layer()).prop_map(|(user, layer)| AgentMessage::NotDelivered { user, layer }),
         search.clone().prop_map(AgentMessage::Cancel),
         search.clone().prop_map(AgentMessage::Confirmed),
         (search, any::<bool>(), any_info()).prop_map(|(search, vip, info)| AgentMessage::Confirm {

@@ -72,3 +72,34 @@ fn who_pauses_for_a_minute_gives_its_slot_back_and_is_let_in_again_when_there_is
     assert!(record.is_some_and(|record| record.info.started), "as one who has begun");
     assert_eq!(rig.node("origin").autonomy().used(), 1);
 }
+
+#[test]
+fn a_title_placed_elsewhere_is_fetched_too_and_watched_there_if_it_cannot_be_fetched() {
+    for (rate, fetched) in [(BitRate(u64::MAX), true), (BitRate(1), false)] {
+        let mut rig = Rig::new();
+        rig.start("origin", Level::Origin, |config| config.publish = Some(1));
+        for (name, level) in [
+            ("enh2-1", Level::ENH2),
+            ("enh1-1", Level::ENH1),
+            ("base-1", Level::BASE),
+            ("base-2", Level::BASE),
+        ] {
+            rig.start(name, level, |config| {
+                config.autonomy.store_limit = media::ByteCount(10_000_000);
+                config.autonomy.origin_rate = rate;
+            });
+        }
+        rig.run(ms(13_000));
+        let film = "film".parse().unwrap();
+        let holds = |name: &str| rig.node(name).shelf.placed(&film).is_some_and(|held| held.has(Layer::BASE));
+        let (holder, other) = if holds("base-1") { ("base-1", "base-2") } else { ("base-2", "base-1") };
+        assert!(holds(holder) && !holds(other), "one copy");
+        rig.seek(VIEWER, other);
+        rig.run(ms(3_000));
+        let at = if fetched { other } else { holder };
+        assert_eq!(rig.chunk(VIEWER, at, Layer::BASE), Ok(()), "{rate}: {:?}", rig.refusals(VIEWER));
+        assert_eq!(rig.refusals(VIEWER), []);
+        let begun = |event: &Event| matches!(event, Event::Downloading { .. }).then_some(());
+        assert_eq!(!rig.heard_of(other, begun).is_empty(), fetched);
+    }
+}

@@ -440,8 +440,15 @@ impl Rig {
                 self.granted.push(version);
                 self.answers.insert(stream, Ok(()));
             }
-            // No node of the rig has a store.
-            Output::Hold { .. } | Output::Look { .. } | Output::Download { .. } | Output::Evict { .. } => {}
+            Output::Look { title, from: archive } => {
+                let origin = self.hosts.values().find(|host| host.config.address == archive.address);
+                let found = origin.and_then(|host| host.disk.get(&title)).cloned();
+                let found = found.map(|held| Held { archived: true, ..held }).ok_or(Refusal::Upstream);
+                let input = Input::Looked { title, found: Box::new(found) };
+                self.later(TRAVEL, Happening::Input { to: from, input });
+            }
+            // What comes into a store of the rig is on its way for ever.
+            Output::Hold { .. } | Output::Download { .. } | Output::Evict { .. } => {}
             Output::Refuse { stream, why } => drop(self.answers.insert(stream, Err(why))),
             Output::Dial(door) => self.later(TRAVEL, Happening::Call { from, door }),
             Output::Fetch { title, layer, from: source, version } => {

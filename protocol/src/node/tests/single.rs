@@ -9,7 +9,7 @@ use crate::message::{SessionId, Visit};
 use crate::node::autonomy::{Level, UserId};
 use crate::node::*;
 use crate::token::Claims;
-use media::{ChunkId, Hash, Quality};
+use media::{ByteCount, ChunkId, Hash, Quality};
 
 struct Alone {
     node: Node,
@@ -210,4 +210,35 @@ fn titles_that_come_later_are_found() {
     alone.input(Input::Shelf(vec![held("film", &[Layer::BASE]), held("news", &[Layer::BASE])]));
     let [Message::Titles(titles)] = &alone.say(1, Message::ListTitles)[..] else { panic!() };
     assert_eq!(titles.iter().map(|line| line.title.as_str()).collect::<Vec<_>>(), ["film", "news"]);
+}
+
+#[test]
+fn a_title_that_has_to_be_here_as_a_whole_is_said_to_come_until_it_is() {
+    for first in [true, false] {
+        let archive = Door { peer: Some(peer("origin")), address: ([127, 0, 0, 1], 4470).into() };
+        let mut config = NodeConfig::new(Level::BASE);
+        (config.archive, config.archive_first) = (Some(archive), first);
+        config.autonomy.store_limit = ByteCount(10_000_000);
+        let node = Node::new(Time::ZERO, peer("base-1"), config, 0);
+        let mut alone = Alone { node, now: Time::ZERO, streams: 0 };
+        alone.join(1);
+        let title: TitleName = "film".parse().unwrap();
+        let open = Open::new(5, title.clone(), Quality::GOLD, UserId(1), Visit::Seek(Progress::default()));
+        let asked = alone.input(Input::Opens { link: LinkId(1), open, claims: Ok(Claims::NONE) });
+        assert_eq!(asked, [Output::Look { title: title.clone(), from: archive }]);
+        let layers: Vec<Layer> = Layer::first(3).collect();
+        let coming = Held { archived: true, ..held("film", &layers) };
+        let found = Box::new(Ok(coming.clone()));
+        let told = alone.input(Input::Looked { title: title.clone(), found });
+        assert!(told.contains(&Output::Download { title: title.clone(), from: archive }), "{told:?}");
+        let expected = if first { Err(Refusal::Coming) } else { Ok(StreamId(1)) };
+        assert_eq!(alone.ask(1, 0, Layer::BASE), expected);
+        // A manifest is no chunk.
+        let (stream, request) = (StreamId(77), StreamRequest::Manifest(title.clone()));
+        let granted = alone.input(Input::Asked { link: LinkId(1), stream, request });
+        assert!(matches!(granted[..], [Output::Grant { .. }]), "{granted:?}");
+        alone.input(Input::Shelf(vec![coming]));
+        alone.input(Input::Downloaded { title, whole: true });
+        assert!(alone.ask(1, 0, Layer::ENH2).is_ok(), "it is here");
+    }
 }

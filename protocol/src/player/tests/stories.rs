@@ -221,6 +221,46 @@ fn no_source_at_all_gives_up_after_half_a_minute() {
     assert_eq!(rig.player.poll_timeout(), None);
 }
 
+/// All nodes answer every request with this; the viewer is where nothing is held.
+fn with_all_nodes_saying(why: Refusal) -> Rig {
+    let mut rig = Rig::new(1);
+    rig.run(3.s());
+    for node in &mut rig.nodes {
+        node.failing = Some(FetchFailure::Refused(why));
+    }
+    rig.user(Command::Seek(60.s()));
+    rig
+}
+
+#[test]
+fn a_title_that_comes_from_an_archive_is_waited_for_and_begins_as_good_as_was_wished() {
+    let mut rig = with_all_nodes_saying(Refusal::Coming);
+    let asked = |rig: &Rig| rig.outputs.iter().filter(|(_, o)| matches!(o, Output::Request { .. })).count();
+    let before = asked(&rig);
+    rig.run(120.s());
+    let gave_up = |rig: &Rig| rig.outputs.iter().any(|(_, output)| matches!(output, Output::GiveUp(_)));
+    assert!(!gave_up(&rig), "two minutes are waited");
+    assert_eq!(rig.count(|event| matches!(event, Event::Coming { .. })), 1, "which is said once");
+    let often = asked(&rig) - before;
+    assert!(often < 120 * 14, "each chunk of the window is asked for once a second: {often}");
+    for node in &mut rig.nodes {
+        node.failing = None;
+    }
+    rig.run(3.s());
+    assert_eq!(rig.count(|event| matches!(event, Event::Started { quality: Quality::GOLD, .. })), 2);
+    assert_eq!(rig.transitions(), []);
+    // Who says nothing of it any more is waited for half a minute, as ever.
+    let mut rig = with_all_nodes_saying(Refusal::Coming);
+    rig.run(20.s());
+    for node in &mut rig.nodes {
+        node.failing = Some(FetchFailure::Refused(Refusal::Upstream));
+    }
+    rig.run(28.s());
+    assert!(!gave_up(&rig));
+    rig.run(3.s());
+    assert!(gave_up(&rig));
+}
+
 #[test]
 fn pausing_fills_the_buffer_and_asks_for_nothing_beyond_it() {
     let mut rig = Rig::new(1);

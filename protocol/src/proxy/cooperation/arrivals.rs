@@ -39,6 +39,25 @@ impl Cooperation {
         }
     }
 
+    /// What is here of a block is kept while the rest is still coming.
+    pub(super) fn partly(&mut self, fetch: FetchId, quality: Quality) {
+        let Some(request) = self.remote.request_mut(fetch) else { return };
+        let before = request.clone();
+        let title = self.titles.get(before.title).and_then(Option::as_ref);
+        let held = title.map_or(Quality::NONE, |title| title.cache.quality(before.block));
+        if quality <= before.have || before.have > held || quality >= before.want {
+            return;
+        }
+        self.keep(&before, quality);
+        let title = self.titles.get(before.title).and_then(Option::as_ref);
+        let held = title.map_or(Quality::NONE, |title| title.cache.quality(before.block));
+        if held >= quality
+            && let Some(request) = self.remote.request_mut(fetch)
+        {
+            request.have = quality;
+        }
+    }
+
     pub(super) fn fetch_failed(&mut self, now: Time, fetch: FetchId, why: FetchFailure) {
         let Some((server, request)) = self.remote.take(fetch) else { return };
         if why != FetchFailure::Overwritten

@@ -62,8 +62,8 @@ pub struct CooperationConfig {
     pub floor: Floor,
     /// Default `Useful`; `Offer` in the paper.
     pub rank: Rank,
-    /// Whether a peer that has asked about a block is told when it is kept here.
-    /// Without it a peer knows what was held when it asked last, and asks again
+    /// Whether a peer that has asked about a block is told when it is kept here, and
+    /// peers are asked when a client comes, before it asks for anything. Without it a peer knows what was held when it asked last, and asks again
     /// only I - P blocks later. Default true; false in the paper.
     pub news: bool,
     /// I, the inquiry window in blocks: what a query asks about from where each

@@ -218,6 +218,14 @@ pub enum Input {
         /// Which fetch.
         fetch: FetchId,
     },
+    /// The lower layers of what a fetch brings are here, whole and checked, and can be
+    /// kept. May be left out; others then hear of them later.
+    Partly {
+        /// Which fetch.
+        fetch: FetchId,
+        /// Layers of the block that are here without a gap.
+        quality: Quality,
+    },
     /// A fetch is over: this much is here now, whole and checked.
     Fetched {
         /// Which fetch.

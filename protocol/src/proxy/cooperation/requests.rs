@@ -3,12 +3,13 @@
 
 use super::super::clients::Waiting;
 use super::super::prefetch;
-use super::super::remote_table::Request;
+use super::super::remote_table::{ORIGIN, Request, ServerRow};
 use super::super::retrieval::{Bid, Offer, Wish};
 use super::{
-    Answer, ClientId, Cooperation, Event, Fetch, FetchId, FetchKind, Output, Reason, Title, Transfer,
+    Answer, ClientId, Cooperation, Event, Fetch, FetchId, FetchKind, Output, Reason, Server, Title, Transfer,
 };
-use media::{Quality, Span, Time};
+use crate::peer::PeerId;
+use media::{Layer, Quality, Span, Time};
 use std::cmp::Reverse;
 
 /// The most requests of one client that wait at once.
@@ -292,6 +293,33 @@ impl Cooperation {
         let have = wish.have;
         if self.order(now, place, next, have, &bid, FetchKind::Prefetch).is_some() {
             self.counts.prefetches = self.counts.prefetches.saturating_add(1);
+        }
+    }
+
+    /// A peer that holds this layer of a block fetched from the origin, and delivers it
+    /// no later than the rest of the block is expected: the soonest. A layer is a chunk
+    /// of its own, and what another proxy holds of a block need not burden the origin.
+    pub fn spares_origin(&self, now: Time, fetch: &Fetch, layer: Layer) -> Option<PeerId> {
+        if !self.config.cooperate || self.config.transfer == Transfer::Whole {
+            return None;
+        }
+        let place = *self.names.get(&fetch.title)?;
+        let title = self.titles.get(place)?.as_ref()?;
+        let origin = self.remote.row(ORIGIN)?;
+        let whole = origin.requests.iter().find(|request| request.id == fetch.id)?;
+        let due = origin.due(now, whole);
+        let upper = Quality(layer.0.saturating_add(1));
+        let bytes = title.table.between(fetch.block, Quality(layer.0), upper);
+        let peers = self.remote.rows().filter(|(server, row)| {
+            !row.lost && title.offered(*server, fetch.block) >= upper && row.id != Server::Origin
+        });
+        let here = |row: &ServerRow| {
+            now + row.delay().saturating_mul(2) + row.queue(now) + row.rate().time_for(bytes)
+        };
+        let (_, soonest) = peers.min_by_key(|(_, row)| here(row))?;
+        match soonest.id {
+            Server::Peer(peer) if here(soonest) <= due => Some(peer),
+            Server::Peer(_) | Server::Origin => None,
         }
     }
 }

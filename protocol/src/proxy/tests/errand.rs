@@ -278,7 +278,7 @@ fn a_vips_chunk_that_its_node_withholds_is_asked_of_the_standby_a_second_before_
     let next = chunk(1, Layer::BASE);
     assert_eq!(rig.ask(GOLD, &next), Ok(vec![fill(&next, base_1())]));
     // What has begun to come is on its way.
-    rig.input(Input::Begun { chunk: next });
+    rig.input(Input::Came { chunk: next, bytes: 1 });
     assert_eq!(rig.run(Span::from_secs(5)), []);
     // A normal viewer's standby keeps no slot ready.
     let mut rig = backed_up_as(Sla::Normal);

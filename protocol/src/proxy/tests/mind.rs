@@ -50,15 +50,17 @@ fn beside_another() -> Rig {
 #[test]
 fn what_another_proxy_holds_is_fetched_there_until_it_dies_and_again_when_it_is_back() {
     let mut rig = beside_another();
-    // Nothing is known of the other one yet: it is asked, and the nodes deliver.
-    assert_eq!(rig.ask(GOLD, &chunk(0, Layer::BASE)), Ok(from_nodes(0)));
+    // It is asked what it holds as soon as the client comes, before that asks for anything.
     let query = Query { title: film(), ranges: vec![BlockRange { first: 0, count: 10 }] };
     assert!(rig.has_said(proxy_2().into(), |said| *said == Message::Query(query.clone())));
+    assert_eq!(rig.ask(GOLD, &chunk(0, Layer::BASE)), Ok(from_peer(0)));
     assert_eq!(rig.ask(GOLD, &chunk(1, Layer::BASE)), Ok(from_peer(1)));
-    // It dies with the block under way; after 400 ms the nodes are asked, Base first.
+    // It dies with both blocks under way; after 400 ms the nodes are asked, Base first.
     rig.fake(proxy_2().into()).dead = true;
     assert_eq!(rig.run(Span::from_millis(390)), []);
-    assert_eq!(rig.run(Span::from_millis(120)), from_nodes(1));
+    let asked = rig.run(Span::from_millis(120));
+    assert_eq!(asked[..2], [&from_nodes(0)[0], &from_nodes(1)[0]].map(Clone::clone));
+    assert_eq!(asked[2..], [&from_nodes(0)[1..], &from_nodes(1)[1..]].concat());
     assert_eq!(rig.ask(GOLD, &chunk(2, Layer::BASE)), Ok(from_nodes(2)));
     rig.fake(proxy_2().into()).dead = false;
     rig.run(Span::from_secs(2));
@@ -107,14 +109,59 @@ fn a_full_cache_lowers_what_somebody_is_yet_to_see_and_drops_what_nobody_will() 
     // Three blocks of 212 kB are here, and a fourth is 98 kB too much. A silver client
     // has block 2 before it: what it does not need of that goes.
     rig.ask(GOLD, &chunk(3, Layer::BASE)).unwrap();
-    let lowered = vec![Output::Remove { chunk: chunk(2, Layer::ENH2) }];
-    assert_eq!(come(&mut rig, 3), [lowered, kept(3)].concat());
+    let lowered = Output::Remove { chunk: chunk(2, Layer::ENH2) };
+    let [one, two, three] = layers(3).map(|chunk| Output::Keep { chunk });
+    assert_eq!(come(&mut rig, 3), [one, two, lowered, three]);
     assert_eq!(rig.proxy.advisor.mind.used(), ByteCount(748_000));
     // It leaves: nobody will want blocks 2 and 3 any more.
     rig.input(Input::Gone { link: LinkId(BRONZE), parted: true });
     rig.ask(GOLD, &chunk(4, Layer::BASE)).unwrap();
     let dropped = layers(3).map(|chunk| Output::Remove { chunk }).to_vec();
     assert_eq!(come(&mut rig, 4), [dropped, kept(4)].concat());
+}
+
+#[test]
+fn what_another_proxy_holds_of_a_block_is_fetched_there_and_the_rest_from_the_nodes() {
+    let config = calm(ProxyConfig::default().cooperation);
+    let mut rig = Rig::thinking(ProxyConfig { peers: vec![proxy_2()], ..config });
+    rig.fake(proxy_2().into()).holds = Quality::SILVER;
+    rig.open(GOLD, Quality::GOLD);
+    rig.learn();
+    let [base, enh1, enh2] = layers(0);
+    let lower = [&base, &enh1].map(|chunk| fill(chunk, proxy_2().into()));
+    let asked = [lower.to_vec(), vec![fill(&enh2, node("enh2-1", 4))]].concat();
+    assert_eq!(rig.ask(GOLD, &base), Ok(asked));
+    // It has it no more: the nodes have.
+    let gone = FillFailure::Refused(Refusal::NotHeld);
+    assert_eq!(rig.failed(&enh1, proxy_2().into(), gone), [fill(&enh1, node("enh1-1", 3))]);
+}
+
+#[test]
+fn whoever_marked_a_block_hears_of_its_base_before_all_of_it_is_here() {
+    let config = calm(ProxyConfig::default().cooperation);
+    let mut rig = Rig::thinking(ProxyConfig { peers: vec![proxy_2()], ..config });
+    let hello = crate::message::Hello {
+        version: crate::message::PROTOCOL_VERSION,
+        peer: proxy_2().peer,
+        role: crate::message::Role::Proxy,
+    };
+    rig.input(Input::Linked { link: LinkId(9), hello, here: ([127, 0, 0, 1], 99).into() });
+    rig.open(GOLD, Quality::GOLD);
+    rig.learn();
+    rig.ask(GOLD, &chunk(0, Layer::BASE)).unwrap();
+    let ranges = vec![BlockRange { first: 0, count: 2 }];
+    let query = Message::Query(Query { title: film(), ranges });
+    rig.input(Input::Heard { link: LinkId(9), message: query });
+    let mut told = Vec::new();
+    for chunk in layers(0) {
+        rig.held.push(chunk.clone());
+        let outputs = rig.input(Input::Filled { chunk });
+        told.extend(Rig::heard(&outputs, 9));
+    }
+    let blocks = BlockRange { first: 0, count: 1 };
+    let news = [Quality::BRONZE, Quality::SILVER, Quality::GOLD]
+        .map(|quality| Message::Reply(Reply { title: film(), runs: vec![QualityRun { blocks, quality }] }));
+    assert_eq!(told, news);
 }
 
 /// The least that the one client accepts.

@@ -100,8 +100,13 @@ impl Rig {
         Self::thinking(config)
     }
 
-    /// The same with its mind about it.
-    pub(super) fn thinking(mut config: ProxyConfig) -> Self {
+    /// The same with its mind about it, and lines that carry all at once.
+    pub(super) fn thinking(config: ProxyConfig) -> Self {
+        Self::on_narrow_lines(ProxyConfig { first_window: ByteCount(u64::MAX), ..config })
+    }
+
+    /// The same with lines that carry as much as the config says.
+    pub(super) fn on_narrow_lines(mut config: ProxyConfig) -> Self {
         if config.upstream.is_empty() {
             config.upstream = vec![base_1()];
         }

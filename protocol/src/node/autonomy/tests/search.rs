@@ -1,8 +1,8 @@
 //! Stories of users who look for somebody to serve them.
 
-use super::rig::{Rig, peer, secs};
+use super::rig::{Rig, millis, peer, secs};
 use crate::node::autonomy::*;
-use media::{Layer, Quality};
+use media::{Layer, Quality, Time};
 
 const NETWORK: &str = "b1-e1 b2-e1 b3-e2 e1-f1 e2-f1 e2-f2 f1-o f2-o b2-e2";
 
@@ -49,6 +49,56 @@ fn a_full_node_sends_the_user_to_the_nearest_other_one() {
         notice: ViewerNotice::ServedBy { layer: Layer::BASE, node: peer("b2"), epoch: 1 },
     };
     assert!(rig.log.iter().any(|(_, name, output)| *name == peer("b1") && *output == told));
+}
+
+#[test]
+fn an_agent_that_is_lost_is_followed_by_another_one() {
+    let config = AutonomyConfig { layer_retry: Some(secs(1)), ..AutonomyConfig::paper() };
+    let mut rig = Rig::new(config, NETWORK);
+    // Whatever looks for Enh2, and the answer to it, is lost for 5 s.
+    rig.lose = |(at, _, to, message)| {
+        let asks = matches!(message, AgentMessage::Search(agent) if agent.layer == Layer::ENH2);
+        *at < Time::ZERO + secs(5) && (asks || *to == peer("f1"))
+    };
+    rig.ask("b1", request(1, Quality::GOLD));
+    rig.run(millis(4_900));
+    assert_eq!(layers(&rig, 1), [(Layer::BASE, "b1"), (Layer::ENH1, "e1")]);
+    rig.run(millis(1_500));
+    assert_eq!(layers(&rig, 1), [(Layer::BASE, "b1"), (Layer::ENH1, "e1"), (Layer::ENH2, "f1")]);
+}
+
+#[test]
+fn a_node_that_forgot_a_delivery_is_replaced() {
+    let config =
+        AutonomyConfig { layer_retry: Some(secs(1)), layer_check: Some(secs(5)), ..AutonomyConfig::paper() };
+    let mut rig = Rig::new(config, NETWORK);
+    rig.ask("b1", request(1, Quality::SILVER));
+    rig.run(secs(2));
+    // It thinks that b1 needs it no more, b1 that it goes on.
+    let forget = AgentMessage::ReleaseLayer { user: UserId(1), layer: Layer::ENH1, epoch: 9 };
+    let (from, travel) = (peer("b9"), millis(100));
+    rig.put(peer("e1"), AutonomyInput::Heard { from, message: forget, travel });
+    assert_eq!(layers(&rig, 1), [(Layer::BASE, "b1")]);
+    for _ in 0..5 {
+        let (position, buffer) = (secs(1), secs(2));
+        rig.put(peer("b1"), AutonomyInput::Position { user: UserId(1), position, buffer });
+        rig.run(secs(1));
+    }
+    assert_eq!(layers(&rig, 1), [(Layer::BASE, "b1"), (Layer::ENH1, "e1")]);
+}
+
+#[test]
+fn of_two_nodes_found_the_first_one_serves() {
+    let mut rig = Rig::new(AutonomyConfig::paper(), NETWORK);
+    rig.ask("b1", request(1, Quality::SILVER));
+    rig.run(secs(2));
+    let granted = AgentMessage::Granted { user: UserId(1), layer: Layer::ENH1, node: peer("e2"), epoch: 1 };
+    let (from, travel) = (peer("e2"), millis(100));
+    rig.put(peer("b1"), AutonomyInput::Heard { from, message: granted, travel });
+    let released = AgentMessage::ReleaseLayer { user: UserId(1), layer: Layer::ENH1, epoch: 1 };
+    let (_, by, to, message) = rig.sent.last().unwrap();
+    assert_eq!((*by, *to, message), (peer("b1"), peer("e2"), &released));
+    assert_eq!(layers(&rig, 1), [(Layer::BASE, "b1"), (Layer::ENH1, "e1")]);
 }
 
 #[test]
