@@ -371,7 +371,7 @@ impl World {
         for machine in self.topology.sites().filter_map(|site| self.machine_of(site)) {
             let Level::Layer(layer) = machine.level() else { continue };
             for title in self.titles.iter().filter(|title| machine.stores(title, layer)) {
-                sum = sum + self.size_of(title, layer);
+                sum += self.size_of(title, layer);
             }
         }
         sum

@@ -58,7 +58,7 @@ fn float(count: u64) -> f64 {
 }
 
 impl Measures {
-    /// B_k: the share of viewers of a class who were refused.
+    /// `B_k`: the share of viewers of a class who were refused.
     pub fn blocking(&self, class: TitleClass) -> f64 {
         let of = |counts: &[u64; 3]| {
             let [archived, first_time, ad_hoc] = *counts;

@@ -344,7 +344,7 @@ impl World {
     /// later.
     fn look(&mut self, user: usize) {
         let lacks = |viewer: &&super::Viewer| !viewer.gone && viewer.outage().is_some();
-        if self.viewers.get(user).filter(lacks).is_some() {
+        if self.viewers.get(user).as_ref().is_some_and(lacks) {
             self.pull_if_patience_is_over(user);
             self.plan_look(user);
         }
