@@ -31,16 +31,7 @@ use tokio::sync::Mutex;
 static STAGE: Mutex<()> = Mutex::const_new(());
 
 /// Thirty blocks of 0.4 s in three layers, with sound.
-static FILM: LazyLock<Title> = LazyLock::new(|| {
-    Title::make(&Recipe {
-        size: (160, 96),
-        factors: &[2, 1, 1],
-        blocks: 30,
-        frames: 10,
-        sound: 0..30,
-        halves: false,
-    })
-});
+static FILM: LazyLock<Title> = LazyLock::new(|| Title::make(&Recipe::small(30)));
 
 fn changes(report: &PlayReport) -> Vec<(&str, &str, &str)> {
     let change = |t: &'_ player::report::Transition| {

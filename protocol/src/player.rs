@@ -31,7 +31,7 @@
 //! let asked = std::iter::from_fn(|| player.poll_output())
 //!     .filter(|output| matches!(output, Output::Request { .. }))
 //!     .count();
-//! assert_eq!(asked, 1, "nothing shares the way of a first block");
+//! assert_eq!(asked, 4, "as many blocks as the buffer's four seconds hold");
 //! ```
 
 mod buffer;

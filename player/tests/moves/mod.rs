@@ -12,16 +12,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 /// Twenty blocks of 0.4 s in three layers, with sound.
-static FILM: LazyLock<Title> = LazyLock::new(|| {
-    Title::make(&Recipe {
-        size: (160, 96),
-        factors: &[2, 1, 1],
-        blocks: 20,
-        frames: 10,
-        sound: 0..20,
-        halves: false,
-    })
-});
+static FILM: LazyLock<Title> = LazyLock::new(|| Title::make(&Recipe::small(20)));
 
 /// Every picture was shown, on time, in gold, and every block went by once.
 fn assert_unseen(report: &PlayReport) {

@@ -16,16 +16,7 @@ use tokio::sync::mpsc::Receiver;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Ten blocks of 0.4 s in three layers, with sound.
-pub static TITLE: LazyLock<Title> = LazyLock::new(|| {
-    Title::make(&Recipe {
-        size: (160, 96),
-        factors: &[2, 1, 1],
-        blocks: 10,
-        frames: 10,
-        sound: 0..10,
-        halves: false,
-    })
-});
+pub static TITLE: LazyLock<Title> = LazyLock::new(|| Title::make(&Recipe::small(10)));
 
 /// Feeds a pipeline as it asks, and keeps all that it says.
 pub struct Viewer<'a> {

@@ -36,6 +36,13 @@ pub struct Recipe {
     pub halves: bool,
 }
 
+impl Recipe {
+    /// Three small layers with sound, in blocks of 0.4 s.
+    pub fn small(blocks: u64) -> Self {
+        Self { size: (160, 96), factors: &[2, 1, 1], blocks, frames: 10, sound: 0..blocks, halves: false }
+    }
+}
+
 pub struct Title {
     pub manifest: Arc<Manifest>,
     /// `chunks[block][layer]`.

@@ -253,7 +253,7 @@ impl Autonomy {
             }
             AgentMessage::NotDelivered { user, layer } => self.hear_not_delivered(now, from, user, layer),
             AgentMessage::ReleaseLayer { user, layer, epoch } => {
-                self.hear_release_layer(from, (user, layer), epoch);
+                self.release_layers(from, user, Some(layer), epoch);
             }
             AgentMessage::Release { user, epoch } => self.hear_release(from, user, epoch),
             AgentMessage::Discovery(agent) => self.hear_agent(now, from, agent, travel),

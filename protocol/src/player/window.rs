@@ -59,10 +59,6 @@ impl Player {
             && let Some(first) = window.first()
         {
             self.fetch_base(now, *first);
-            if !self.buffer.holds(*first, Layer::BASE) {
-                self.fetch_beside(now, *first);
-                return self.hedge(now);
-            }
             self.fetch_enhancements(now, *first);
         }
         for block in &window {
@@ -95,18 +91,6 @@ impl Player {
                 return;
             }
             self.ask(now, block, layer);
-        }
-    }
-
-    /// Until the Base of a first block is there, everything else would share its way
-    /// and delay the first picture: a sender that must wait for the receiver's window
-    /// does not go on in the order of priorities. Other connections carry enhancements.
-    fn fetch_beside(&mut self, now: Time, block: u32) {
-        let base = self.sources.serving(Layer::BASE);
-        for layer in Layer::first(self.stepper.wanted().layers()).skip(1) {
-            if self.sources.choose(layer, &[]) != base {
-                self.ask(now, block, layer);
-            }
         }
     }
 

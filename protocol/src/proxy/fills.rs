@@ -41,6 +41,13 @@ struct Fill {
     urgent: Option<(UserId, Time)>,
 }
 
+impl Fill {
+    /// Its source was chosen, or is asked, and nothing has come from there.
+    fn begin(&mut self, now: Time, sent: bool) {
+        (self.sent, self.asked, self.came, self.begun) = (sent, now, 0, false);
+    }
+}
+
 /// A chunk that is asked of a source, or will be in its turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking<'a> {
@@ -170,7 +177,7 @@ impl Fills {
     /// The source of a chunk is asked now.
     pub(super) fn sent(&mut self, now: Time, chunk: &ChunkId) {
         if let Some(fill) = self.under_way.get_mut(chunk) {
-            (fill.sent, fill.asked, fill.came, fill.begun) = (true, now, 0, false);
+            fill.begin(now, true);
         }
     }
 
@@ -239,7 +246,7 @@ impl Fills {
                         None => tried.clear(),
                     }
                     (fill.from, fill.tried) = (from, tried);
-                    (fill.asked, fill.sent, fill.came, fill.begun) = (now, false, 0, false);
+                    fill.begin(now, false);
                 }
             }
         }
@@ -259,7 +266,7 @@ impl Fills {
         match from {
             Some(from) => {
                 (fill.from, fill.tried) = (Some(from), vec![from]);
-                (fill.asked, fill.sent, fill.came, fill.begun) = (now, false, 0, false);
+                fill.begin(now, false);
                 Next::From(from)
             }
             None if choice.hope && now < fill.since + patience(chunk, config) => Next::Parked,
@@ -309,7 +316,8 @@ impl Fills {
         if let Some(fill) = self.under_way.get_mut(chunk) {
             fill.from = Some(to);
             fill.tried.push(to);
-            (fill.sent, fill.asked, fill.came, fill.begun, fill.urgent) = (true, now, 0, false, None);
+            fill.begin(now, true);
+            fill.urgent = None;
         }
     }
 

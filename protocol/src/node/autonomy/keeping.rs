@@ -42,9 +42,10 @@ impl Autonomy {
         }
     }
 
-    /// A user needs one layer from this node no more, says its Base node.
-    pub(super) fn hear_release_layer(&mut self, from: PeerId, (user, layer): (UserId, Layer), epoch: u64) {
-        for layer in self.streams.release(user, Some(layer), from, epoch) {
+    /// A user needs the enhancements served here no more, or `only` one of them, says
+    /// its Base node.
+    pub(super) fn release_layers(&mut self, from: PeerId, user: UserId, only: Option<Layer>, epoch: u64) {
+        for layer in self.streams.release(user, only, from, epoch) {
             self.output(AutonomyOutput::StopDelivery { user, layer, why: StopWhy::Departed });
         }
     }

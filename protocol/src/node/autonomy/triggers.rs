@@ -176,9 +176,7 @@ impl Autonomy {
         if self.reservations.get(user).is_some_and(|row| row.primary == from) {
             self.unreserve(user);
         }
-        for layer in self.streams.release(user, None, from, epoch) {
-            self.output(AutonomyOutput::StopDelivery { user, layer, why: StopWhy::Departed });
-        }
+        self.release_layers(from, user, None, epoch);
     }
 
     /// A user is served here no more; who served or backed it up with this node

@@ -3,7 +3,7 @@
 use super::rig::{LENGTHS, Millis, Rig, title};
 use crate::player::*;
 use crate::quality::Cause;
-use media::{BitRate, Layer, Quality, Span};
+use media::{BitRate, Quality, Span};
 
 const BASE: u64 = LENGTHS[0] * 8;
 const SILVER: u64 = (LENGTHS[0] + LENGTHS[1]) * 8;
@@ -84,24 +84,4 @@ fn a_link_that_narrows_steps_down_and_one_that_widens_steps_up_after_the_hold() 
     assert!(up.iter().all(|(.., cause)| *cause == Cause::Headroom));
     assert!(up[1].0 - up[0].0 >= 9, "each step up has its own hold");
     assert_eq!(rig.pipe.frozen, Span::ZERO);
-}
-
-/// A sender that waits for the receiver's window does not keep the order of priorities.
-#[test]
-fn nothing_shares_the_way_of_a_first_block_but_what_comes_from_others() {
-    let mut rig = Rig::new(1);
-    rig.run_until(|rig| rig.count(|event| matches!(event, Event::Started { .. })) == 1);
-    let base = rig.source_of(Layer::BASE).unwrap();
-    let mut asked = Vec::new();
-    for (_, output) in &rig.outputs {
-        match output {
-            Output::Request { source, block, layer, .. } => asked.push((*source, *block, *layer)),
-            Output::Event(Event::Fetched { block: 0, layer: Layer::BASE, .. }) => break,
-            _ => {}
-        }
-    }
-    let of_base: Vec<_> = asked.iter().filter(|(source, ..)| *source == base).collect();
-    assert_eq!(of_base, [&(base, 0, Layer::BASE)]);
-    let others: Vec<_> = asked.iter().filter(|(source, ..)| *source != base).collect();
-    assert!(others.iter().all(|(_, block, layer)| *block == 0 && *layer > Layer::BASE), "{others:?}");
 }
