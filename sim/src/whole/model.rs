@@ -53,6 +53,7 @@ pub fn run(plan: &Plan) -> Result<Measures, TopologyError> {
     let mut model = Model::new(plan)?;
     model.run_until(model.window.from);
     let before = model.counts();
+    model.measures.stored = model.world.stored().0;
     model.run_until(model.window.to);
     Ok(model.finish(plan, before))
 }

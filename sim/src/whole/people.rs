@@ -152,7 +152,6 @@ impl Model {
             from_peers: from_peers - peers_before,
             messages: messages - messages_before,
             cached: sum(self.fronts.iter().map(|front| front.peak)),
-            stored: self.world.stored().0,
             stored_whole: whole * u64::try_from(nodes).unwrap_or(0),
             minutes: plan.counted.as_secs_f64() / 60.0,
             happened: self.world.happened() + self.queue.taken(),
