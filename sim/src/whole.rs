@@ -126,26 +126,32 @@ pub struct Plan {
     pub warm: Span,
     /// What is counted.
     pub counted: Span,
+    /// What the link from the nodes to a proxy carries, in hundredths of what its
+    /// viewers watch at a load of 1.
+    pub share: u64,
 }
 
 impl Plan {
     /// A run of this size: 15 minutes to warm up, and 30 that count.
     pub const fn new(size: Size, without: Without, load: u32, seed: u64) -> Self {
         let (warm, counted) = (Span::from_secs(900), Span::from_secs(1800));
-        Self { size, without, load, seed, failure_every: size.failure_every(), warm, counted }
+        Self { size, without, load, seed, failure_every: size.failure_every(), warm, counted, share: 60 }
     }
 
     /// The settings of the nodes: the profile of ADVODS, whose users pull again when
     /// neither backup nor node is left, and at most two redirects for who has not
-    /// begun.
+    /// begun. The origin serves no viewer (Simon et al., section 2.1): one that
+    /// served whoever is left over would make both admission and backups needless.
     pub fn world(&self) -> WorldConfig {
         let mut config = WorldConfig::paper();
         let autonomy = &mut config.autonomy;
         autonomy.capacity = SLOTS;
+        autonomy.origin_capacity = 0;
         autonomy.assume_stored = false;
         autonomy.repull = true;
         autonomy.layer_retry = Some(Span::from_secs(1));
         autonomy.redirects = Some(2);
+        config.process_agents = config.process;
         config.repull_after = Some(autonomy.dead_after);
         if self.without != Without::Thresholds {
             autonomy.thresholds = ByClass { ad_hoc: THRESHOLD, ..ByClass::of(|_| u64::MAX) };
@@ -182,10 +188,11 @@ pub struct Wires {
 /// Mean layers of a viewer in tenths: gold, silver and bronze as 10, 30 and 60.
 const MEAN_LAYERS: u64 = 15;
 
-impl Default for Wires {
-    fn default() -> Self {
+impl Wires {
+    /// Those of a plan.
+    pub fn of(plan: &Plan) -> Self {
         let watched = u64::from(NODES_OF_A_PROXY) * u64::from(SLOTS) * LAYER.0 * MEAN_LAYERS / 10;
-        let nodes = watched / 4;
+        let nodes = watched * plan.share / 100;
         Self {
             nodes: (BitRate(nodes), Span::from_millis(150)),
             peer: (BitRate(nodes * 5 / 2), Span::from_millis(30)),

@@ -43,7 +43,7 @@ const fn column(name: &'static str, words: &'static str, value: Value, more: Opt
 }
 
 /// What is measured.
-pub const COLUMNS: [Column; 14] = [
+pub const COLUMNS: [Column; 15] = [
     column("blocking_1", "refused of class 1", |m| m.blocking(TitleClass::Archived), Some(false)),
     column("blocking_2", "refused of class 2", |m| m.blocking(TitleClass::FirstTime), Some(false)),
     column("blocking_3", "refused of class 3", |m| m.blocking(TitleClass::AdHoc), None),
@@ -51,6 +51,7 @@ pub const COLUMNS: [Column; 14] = [
     column("continuity_vip", "VIPs who play on", Measures::continuity_vip, Some(true)),
     column("served_normal", "normals with a node in time", Measures::served_normal, Some(true)),
     column("served_vip", "VIPs with a node in time", Measures::served_vip, Some(true)),
+    column("away_normal_s", "s until a normal has a node again", Measures::away_normal, Some(false)),
     column("freeze_s_per_hour", "freezes, s in an hour", Measures::freeze, Some(false)),
     column("quality_ratio", "received over requested", Measures::ratio, Some(true)),
     column("origin_mbit_s", "Mbit/s from the nodes", Measures::origin_rate, Some(false)),
@@ -152,6 +153,7 @@ impl Ablation {
             (Without::Thresholds, "blocking_2", true),
             (Without::Allocation, "continuity_normal", false),
             (Without::Allocation, "served_normal", false),
+            (Without::Allocation, "away_normal_s", true),
             (Without::Cooperation, "freeze_s_per_hour", true),
             (Without::Cooperation, "origin_mbit_s", true),
         ];

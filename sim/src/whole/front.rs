@@ -4,7 +4,7 @@
 use super::audience::{LAYERS, Title, block_size};
 use super::{Plan, TAU, Wires};
 use crate::proxies::Session;
-use media::{ByteCount, Quality, Span, Time, TitleName};
+use media::{ByteCount, Layer, Quality, Span, Time, TitleName};
 use protocol::PeerId;
 use protocol::proxy::BlockTable;
 use protocol::proxy::cooperation::{Cooperation, Fetch, FetchId, Input, Server};
@@ -17,7 +17,7 @@ const CACHE: u64 = 4;
 /// How long a fetch of Base waits for a node that serves it, as in a proxy.
 const BASE_PATIENCE: Span = Span::from_secs(10);
 /// The same for what lies above.
-const ENHANCEMENT_PATIENCE: Span = Span::from_secs(1);
+pub(super) const ENHANCEMENT_PATIENCE: Span = Span::from_secs(1);
 
 /// A fetch from the nodes that has not been sent.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Staged {
     pub(super) fetch: Fetch,
     /// Up to which quality it comes.
     pub(super) quality: Quality,
+    /// Whose slots give it.
+    pub(super) from: Vec<(usize, Layer)>,
 }
 
 /// A proxy.
@@ -114,8 +116,4 @@ impl Front {
         over && self.parked.remove(&fetch).is_some()
     }
 
-    /// A fetch that has not been sent is withdrawn. Whether it had not.
-    pub(super) fn withdraw(&mut self, fetch: FetchId) -> bool {
-        self.staged.remove(&fetch).is_some() || self.parked.remove(&fetch).is_some()
-    }
 }

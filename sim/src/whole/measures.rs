@@ -16,6 +16,8 @@ pub struct Measures {
     pub normals_stopped: u64,
     /// Those of them to whom a node sent again before a buffer was over.
     pub normals_served: u64,
+    /// Seconds that normal viewers were without a node, a minute at most for each.
+    pub normals_away: f64,
     /// VIPs who lost their node while they watched.
     pub vips: u64,
     /// As of normal viewers.
@@ -90,6 +92,11 @@ impl Measures {
     /// The same of VIPs.
     pub fn served_vip(&self) -> f64 {
         if self.vips == 0 { 1.0 } else { share(self.vips_served, self.vips) }
+    }
+
+    /// Mean seconds until a node sends again to a normal viewer who lost its own.
+    pub fn away_normal(&self) -> f64 {
+        if self.normals == 0 { 0.0 } else { self.normals_away / float(self.normals) }
     }
 
     /// Seconds of freezes in an hour of watching.

@@ -2,7 +2,7 @@
 //! other.
 
 use super::audience::{Audience, LAYERS, Title, block_size, titles};
-use super::front::{Front, Staged};
+use super::front::{ENHANCEMENT_PATIENCE, Front, Staged};
 use super::measures::{Measures, Window};
 use super::seat::Seat;
 use super::{NODES_OF_A_PROXY, Plan, TAU, Wires};
@@ -78,7 +78,7 @@ impl Model {
             Seat::new(guest, proxy, blocks)
         };
         let seats = audience.guests.iter().map(seat).collect();
-        let wires = Wires::default();
+        let wires = Wires::of(plan);
         let names: Vec<PeerId> =
             (0..plan.size.proxies()).filter_map(|proxy| format!("proxy-{proxy:02}").parse().ok()).collect();
         let fronts = (0..names.len()).map(|at| Front::of(plan, &wires, &titles, &names, at)).collect();
@@ -185,9 +185,7 @@ impl Model {
         let Some(session) = self.session(server, proxy) else { return };
         let delay = session.delay;
         for gone in session.ask(fetch) {
-            if let Some(front) = self.fronts.get_mut(proxy) {
-                front.staged.remove(&gone.id);
-            }
+            self.unstage(proxy, gone.id);
             let why = FetchFailure::Overwritten;
             self.queue.plan(now + delay, Happens::Failed { proxy, fetch: gone.id, why });
         }
@@ -198,10 +196,22 @@ impl Model {
         let Some(front) = self.fronts.get_mut(proxy) else { return };
         let Some(session) = front.sessions.get_mut(server) else { return };
         let (delay, waited) = (session.delay, session.cancel(fetch).is_some());
-        if front.withdraw(fetch) || waited {
+        let parked = front.parked.remove(&fetch).is_some();
+        if self.unstage(proxy, fetch) || parked || waited {
             let why = FetchFailure::Overwritten;
             self.queue.plan(now + delay, Happens::Failed { proxy, fetch, why });
         }
+    }
+
+    /// A fetch goes to no node after all: its slots have what it would have taken.
+    fn unstage(&mut self, proxy: usize, fetch: FetchId) -> bool {
+        let staged = self.fronts.get_mut(proxy).and_then(|front| front.staged.remove(&fetch));
+        for (user, layer) in staged.iter().flat_map(|staged| &staged.from) {
+            if let Some(slot) = self.seats.get_mut(*user).and_then(|seat| seat.slot_mut(*layer)) {
+                slot.give_back(block_size());
+            }
+        }
+        staged.is_some()
     }
 
     fn session(&mut self, server: usize, proxy: usize) -> Option<&mut Session> {
@@ -333,11 +343,11 @@ impl Model {
 
     /// Whether somebody's slots give it.
     fn give(&mut self, now: Time, proxy: usize, fetch: &Fetch) -> bool {
-        let Some((quality, ready)) = self.draw(now, proxy, fetch) else { return false };
+        let Some((staged, ready)) = self.draw(now, proxy, fetch) else { return false };
         let Some(front) = self.fronts.get_mut(proxy) else { return false };
         let id = fetch.id;
         front.parked.remove(&id);
-        front.staged.insert(id, Staged { fetch: fetch.clone(), quality });
+        front.staged.insert(id, staged);
         self.queue.plan(ready, Happens::Ready { proxy, fetch: id });
         true
     }
@@ -352,12 +362,18 @@ impl Model {
         }
     }
 
-    /// Takes each layer from the slot that gives it soonest. Up to which quality there
-    /// is one, and when the last one gives; nothing if there is none for the first.
-    fn draw(&mut self, now: Time, proxy: usize, fetch: &Fetch) -> Option<(Quality, Time)> {
+    /// Takes each layer from the slot that gives it soonest, and says when the last one
+    /// does; nothing if there is none for the first. Layers are chunks of their own, and
+    /// none delays what lies below it: one that somebody waits for is left out if its slot
+    /// does not give it soon, and one that is of use to later viewers only if it does not
+    /// give it at once.
+    fn draw(&mut self, now: Time, proxy: usize, fetch: &Fetch) -> Option<(Staged, Time)> {
         let title = self.titles.iter().position(|title| title.facts.title == fetch.title)?;
         let users = self.fronts.get(proxy)?.watching.get(title)?;
-        let (mut quality, mut when) = (fetch.have, now);
+        let waits = |user: &&usize| self.seats.get(**user).filter(|seat| seat.next == fetch.block);
+        let awaited = users.iter().filter_map(|user| Some(waits(&user)?.quality)).max().unwrap_or_default();
+        let mut staged = Staged { fetch: fetch.clone(), quality: fetch.have, from: Vec::new() };
+        let mut when = now;
         for layer in Layer::first(fetch.want.layers()).skip(usize::from(fetch.have.layers())) {
             let slots = users
                 .iter()
@@ -367,12 +383,20 @@ impl Model {
                 slot.map(|slot| (slot.ready(now), *user))
             };
             let Some((ready, user)) = slots.filter_map(ready).min() else { break };
-            if let Some(slot) = self.seats.get_mut(user).and_then(|seat| seat.slot_mut(layer)) {
+            let patience = if awaited.includes(layer) { ENHANCEMENT_PATIENCE } else { Span::ZERO };
+            if !staged.from.is_empty() && ready > now + patience {
+                break;
+            }
+            staged.from.push((user, layer));
+            staged.quality = Quality(layer.0 + 1);
+            when = when.max(ready);
+        }
+        for (user, layer) in &staged.from {
+            if let Some(slot) = self.seats.get_mut(*user).and_then(|seat| seat.slot_mut(*layer)) {
                 slot.take(now, block_size());
             }
-            (quality, when) = (Quality(layer.0 + 1), when.max(ready));
         }
-        (quality > fetch.have).then_some((quality, when))
+        (staged.quality > fetch.have).then_some((staged, when))
     }
 }
 

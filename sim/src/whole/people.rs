@@ -4,7 +4,7 @@
 use super::audience::LAYERS;
 use super::measures::sum;
 use super::model::{Happens, Model, client_id};
-use super::seat::{BUFFER, Freeze};
+use super::seat::{AFTERMATH, BUFFER, Freeze};
 use super::{Measures, Plan};
 use media::{Layer, Time, TitleClass};
 use protocol::node::autonomy::Sla;
@@ -135,13 +135,7 @@ impl Model {
             self.close(user);
         }
         for (user, at) in std::mem::take(&mut self.lost) {
-            let outages = self.world.viewers().get(user).map_or(&[][..], |viewer| &viewer.outages);
-            let outage = outages.iter().find(|outage| outage.lost_at == at);
-            let back =
-                outage.and_then(|outage| outage.resumed).is_some_and(|(again, _)| again - at <= BUFFER);
-            let vip = self.seats.get(user).is_some_and(|seat| seat.vip);
-            let count = if vip { &mut self.measures.vips_served } else { &mut self.measures.normals_served };
-            *count += u64::from(back);
+            self.settle(user, at);
         }
         let [messages, from_nodes, from_peers] = self.counts();
         let [messages_before, nodes_before, peers_before] = before;
@@ -156,6 +150,20 @@ impl Model {
             minutes: plan.counted.as_secs_f64() / 60.0,
             happened: self.world.happened() + self.queue.taken(),
             ..self.measures
+        }
+    }
+
+    /// What became of somebody who lost its node then.
+    fn settle(&mut self, user: usize, at: Time) {
+        let outages = self.world.viewers().get(user).map_or(&[][..], |viewer| &viewer.outages);
+        let outage = outages.iter().find(|outage| outage.lost_at == at);
+        let back = outage.and_then(|outage| outage.resumed).map(|(again, _)| again - at);
+        let in_time = u64::from(back.is_some_and(|away| away <= BUFFER));
+        if self.seats.get(user).is_some_and(|seat| seat.vip) {
+            self.measures.vips_served += in_time;
+        } else {
+            self.measures.normals_served += in_time;
+            self.measures.normals_away += back.unwrap_or(AFTERMATH).min(AFTERMATH).as_secs_f64();
         }
     }
 

@@ -12,7 +12,7 @@ const START: u32 = 4;
 /// The largest buffer: that of Table 1 of ADVODS.
 pub(super) const BUFFER: Span = Span::from_secs(15);
 /// For how long it counts against a failure if playback stops.
-const AFTERMATH: Span = Span::from_secs(60);
+pub(super) const AFTERMATH: Span = Span::from_secs(60);
 
 /// A slot: a token bucket as nodes keep them, counted in time: when it would be full
 /// of requests.
@@ -39,6 +39,11 @@ impl Slot {
     /// They go as soon as they can.
     pub(super) fn take(&mut self, now: Time, bytes: ByteCount) {
         self.full_at = self.full_at.max(now) + self.rate.time_for(bytes);
+    }
+
+    /// They do not go after all.
+    pub(super) fn give_back(&mut self, bytes: ByteCount) {
+        self.full_at = Time::ZERO + (self.full_at - Time::ZERO).saturating_sub(self.rate.time_for(bytes));
     }
 }
 
