@@ -101,7 +101,7 @@ mod tests {
         let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
         assert_eq!(names, ["all-on", "no-thresholds", "no-anat", "no-cooperation", "no-prefetch"]);
         assert!(csv.starts_with("load,without,runs,blocking_1,blocking_1_95,"), "{csv}");
-        assert_eq!(report.claims.len(), 7 + 11, "{report}");
+        assert_eq!(report.claims.len(), 8 + 11, "{report}");
         assert!(report.claims[6].claim.starts_with("no-cooperation less all-on: Mbit/s"));
         assert_eq!(of(&plans, &|_, _| ()).unwrap(), report, "whoever is done first, the figure is the same");
     }

@@ -4,7 +4,7 @@
 //! What is expected is stated beforehand: without thresholds more viewers of classes 1
 //! and 2 are refused; without node allocation fewer normal viewers play on when their
 //! node dies; without cooperation there are more freezes and more bytes from the nodes;
-//! and the complete system is best, or as good as any, in everything but the refusals
+//! without prefetch there are more freezes; and the complete system is best, or as good as any, in everything but the refusals
 //! of class 3 and messages. Differences are taken run by run (common random numbers)
 //! and count if their 95 % interval leaves zero out.
 
@@ -156,6 +156,7 @@ impl Ablation {
             (Without::Allocation, "away_normal_s", true),
             (Without::Cooperation, "freeze_s_per_hour", true),
             (Without::Cooperation, "origin_mbit_s", true),
+            (Without::Prefetch, "freeze_s_per_hour", true),
         ];
         let named = |name| COLUMNS.into_iter().find(|column| column.name == name);
         let signs = expected.into_iter().filter_map(|(without, name, more)| {
