@@ -242,12 +242,17 @@ impl Net {
             shape: seat.title.shape.clone(),
             quality: seat.quality,
             sources: seat.order.clone(),
-            connected: seat.wires.keys().copied().collect(),
+            // Of other connections it hears now.
+            connected: seat.order.first().and_then(|base| base.first()).copied().into_iter().collect(),
             service: seat.service.clone(),
             from: Span::ZERO,
             until: None,
         };
+        let early = std::mem::take(&mut seat.early);
         self.tell_viewer(viewer, Input::Opened(opening));
+        for input in early {
+            self.tell_viewer(viewer, input);
+        }
         self.tick(viewer);
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Seat {
     pub(super) calls: BTreeMap<LinkId, Call>,
     /// What is asked for, and how much of it is here.
     fetches: BTreeMap<RequestId, (SourceId, LinkId)>,
+    /// What was heard before the machine began.
+    pub(super) early: Vec<Input>,
     picture: Picture,
     wake: Option<Time>,
     came: Time,
@@ -76,6 +78,7 @@ impl Seat {
             wires: BTreeMap::new(),
             calls: BTreeMap::new(),
             fetches: BTreeMap::new(),
+            early: Vec::new(),
             picture: Picture::new(longest),
             wake: None,
             came: Time::ZERO,
@@ -144,7 +147,8 @@ impl Seat {
 impl Net {
     pub(super) fn tell_viewer(&mut self, viewer: usize, input: Input) {
         let now = self.now();
-        let Some(machine) = self.seats.get_mut(viewer).and_then(|seat| seat.machine.as_mut()) else { return };
+        let Some(seat) = self.seats.get_mut(viewer) else { return };
+        let Some(machine) = seat.machine.as_mut() else { return seat.early.push(input) };
         machine.handle_input(now, input);
         while let Some(output) =
             self.seats.get_mut(viewer).and_then(|seat| seat.machine.as_mut()).and_then(Player::poll_output)
