@@ -122,9 +122,8 @@ impl ServerRow {
     /// prefetch takes its place.
     pub(super) fn queue(&self, now: Time) -> Span {
         let holds_back = self.holds_back(now);
-        let goes_first = |request: &&Request| {
-            !holds_back || request.kind == FetchKind::Miss || request.begun.is_some()
-        };
+        let goes_first =
+            |request: &&Request| !holds_back || request.kind == FetchKind::Miss || request.begun.is_some();
         let before = self.requests.iter().filter(goes_first);
         before.fold(Span::ZERO, |sum, request| sum + self.left(now, request))
     }

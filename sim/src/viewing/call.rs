@@ -93,8 +93,7 @@ impl Net {
         let Some(seat) = self.seats.get(viewer) else { return };
         let named = |source: SourceId| seat.table.get(usize::from(source.0)).copied();
         let Some((peer, address)) = named(door) else { return };
-        let former: Vec<PeerId> =
-            former.into_iter().filter_map(|source| Some(named(source?)?.0)).collect();
+        let former: Vec<PeerId> = former.into_iter().filter_map(|source| Some(named(source?)?.0)).collect();
         let open = Open { visit: Visit::Seek(progress), former, ..seat.open.clone() };
         self.call(viewer, NodeAddress { peer, address }, Purpose::Seek { door }, open, PATIENCE[2]);
     }
@@ -220,9 +219,10 @@ impl Net {
         let epoch = service.epoch;
         self.tell_viewer(viewer, Input::Found(Found { sources, service }));
         let Some(seat) = self.seats.get_mut(viewer) else { return };
-        let taken = seat.machine.as_ref().is_some_and(|machine| {
-            machine.home() == Some(home) && machine.epoch() == epoch
-        });
+        let taken = seat
+            .machine
+            .as_ref()
+            .is_some_and(|machine| machine.home() == Some(home) && machine.epoch() == epoch);
         if taken {
             seat.wires.insert(home, wire);
             self.tell_viewer(viewer, Input::Connected { source: home, round_trip });

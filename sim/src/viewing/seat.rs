@@ -9,7 +9,8 @@ use protocol::player::{
     Event, FetchFailure, Input, Output, Player, PlayerConfig, RequestId, Service, SourceId,
 };
 use protocol::{
-    ChunkRequest, Claims, LinkId, Message, Open, PeerId, Progress, SessionId, Sla, StreamRequest, UserId, Visit,
+    ChunkRequest, Claims, LinkId, Message, Open, PeerId, Progress, SessionId, Sla, StreamRequest, UserId,
+    Visit,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -14,12 +14,8 @@ fn title() -> Title {
 }
 
 fn plan(seed: u64) -> Plan {
-    let guest = |sla, at: &str| Guest {
-        sla,
-        quality: Quality::GOLD,
-        at: at.parse().unwrap(),
-        comes: Span::ZERO,
-    };
+    let guest =
+        |sla, at: &str| Guest { sla, quality: Quality::GOLD, at: at.parse().unwrap(), comes: Span::ZERO };
     let line = |rate: Option<u64>, millis| PipeShape {
         rate: rate.map(BitRate),
         delay: Span::from_millis(millis),

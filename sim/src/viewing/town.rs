@@ -161,7 +161,9 @@ impl Net {
 
     fn obey_node(&mut self, node: usize, output: Output) {
         match output {
-            Output::Send { link, message } => self.send(link, End::Node(node), Parcel::Say(Box::new(message))),
+            Output::Send { link, message } => {
+                self.send(link, End::Node(node), Parcel::Say(Box::new(message)))
+            }
             Output::Part { link } => self.close(link, End::Node(node)),
             Output::Grant { stream, slot, .. } => {
                 let carries = |lane: &super::flow::Lane| lane.flows.iter().any(|flow| flow.stream == stream);
@@ -202,9 +204,10 @@ impl Net {
 
     fn dial_node(&mut self, node: usize, door: Door) {
         let right = |peer: PeerId| door.peer.is_none_or(|wanted| wanted == peer);
-        let to = self.hosts.iter().position(|host| {
-            host.address == door.address && right(host.peer) && host.node.is_some()
-        });
+        let to = self
+            .hosts
+            .iter()
+            .position(|host| host.address == door.address && right(host.peer) && host.node.is_some());
         match to {
             Some(to) => {
                 self.dial(End::Node(node), to, Some(door.address));

@@ -115,5 +115,4 @@ impl Front {
         let over = self.parked.get(&fetch).is_some_and(|(_, until)| *until <= now);
         over && self.parked.remove(&fetch).is_some()
     }
-
 }
