@@ -51,6 +51,15 @@ impl Flow {
     }
 }
 
+/// A piece of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Datagram {
+    pub(super) request: RequestId,
+    pub(super) bytes: u64,
+    /// The stream and its length, if this is the last of it.
+    pub(super) whole: Option<(StreamId, u64)>,
+}
+
 /// What one connection carries to its viewer.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
@@ -86,9 +95,8 @@ impl Lane {
         Some(self.flows.remove(at))
     }
 
-    /// The next datagram, if the window has room: of which request, how much, and the
-    /// stream with its length if that was the last of it.
-    pub(super) fn next(&mut self) -> Option<(RequestId, u64, Option<(StreamId, u64)>)> {
+    /// The next datagram, if the window has room.
+    pub(super) fn next(&mut self) -> Option<Datagram> {
         if self.in_flight >= self.window {
             return None;
         }
@@ -102,7 +110,7 @@ impl Lane {
         if whole.is_some() {
             self.flows.retain(|flow| flow.stream != stream);
         }
-        Some((request, bytes, whole))
+        Some(Datagram { request, bytes, whole })
     }
 
     /// So much has come to its end.
@@ -143,11 +151,12 @@ mod tests {
         lane.grant(StreamId(1), true);
         lane.grant(StreamId(2), true);
         let sent: Vec<_> = std::iter::from_fn(|| lane.next()).collect();
-        assert_eq!(sent.iter().map(|(_, bytes, _)| bytes).sum::<u64>(), 10_000 + 6 * 1_200);
-        assert!(sent.iter().take(9).all(|(request, ..)| *request == RequestId(2)));
-        assert_eq!(sent.get(8).unwrap().2, Some((StreamId(2), 10_000)));
+        assert_eq!(sent.iter().map(|one| one.bytes).sum::<u64>(), 10_000 + 6 * 1_200);
+        assert!(sent.iter().take(9).all(|one| one.request == RequestId(2)));
+        assert_eq!(sent.get(8).unwrap().whole, Some((StreamId(2), 10_000)));
         lane.came(1_200);
-        assert_eq!(lane.next(), Some((RequestId(1), 1_200, None)));
+        let next = Datagram { request: RequestId(1), bytes: 1_200, whole: None };
+        assert_eq!(lane.next(), Some(next));
         assert_eq!(lane.stop(RequestId(1)), Some(StreamId(1)));
         lane.came(100_000);
         (0..5).for_each(|_| lane.look());

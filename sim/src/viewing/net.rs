@@ -1,7 +1,7 @@
 //! The loop, and what lies between the machines: connections, and the lines that
 //! carry them.
 
-use super::flow::{DATAGRAM, Flow, HEADERS, Lane};
+use super::flow::{DATAGRAM, Datagram, Flow, HEADERS, Lane};
 use super::seat::Seat;
 use super::town::Host;
 use super::{Plan, Seen, Whom};
@@ -220,7 +220,7 @@ impl Net {
     pub(super) fn pump(&mut self, link: LinkId) {
         while let Some(conn) = self.conns.get_mut(&link) {
             let (from, to) = (conn.to, conn.from);
-            let Some((request, bytes, whole)) = conn.lane.next() else { return };
+            let Some(Datagram { request, bytes, whole }) = conn.lane.next() else { return };
             if let (End::Node(node), End::Viewer(_)) = (from, to) {
                 self.send(link, from, Parcel::Piece { request, bytes, last: whole.is_some() });
                 if let Some((stream, bytes)) = whole {

@@ -45,7 +45,6 @@ fn everybody_plays_on_when_a_base_node_dies() {
         assert!(one.startup.is_some_and(|startup| startup < Span::from_secs(2)), "{one:?}");
         assert!(one.watched > Span::from_secs(12) && one.quality > 0.9, "{one:?}");
     }
-    eprintln!("{seen:#?}");
     let struck: Vec<&Seen> = seen.iter().filter(|one| one.struck_with.is_some()).collect();
     assert!(!struck.is_empty(), "{seen:?}");
     for one in struck {

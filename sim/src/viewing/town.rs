@@ -162,7 +162,7 @@ impl Net {
     fn obey_node(&mut self, node: usize, output: Output) {
         match output {
             Output::Send { link, message } => {
-                self.send(link, End::Node(node), Parcel::Say(Box::new(message)))
+                self.send(link, End::Node(node), Parcel::Say(Box::new(message)));
             }
             Output::Part { link } => self.close(link, End::Node(node)),
             Output::Grant { stream, slot, .. } => {
@@ -208,14 +208,11 @@ impl Net {
             .hosts
             .iter()
             .position(|host| host.address == door.address && right(host.peer) && host.node.is_some());
-        match to {
-            Some(to) => {
-                self.dial(End::Node(node), to, Some(door.address));
-            }
-            None => {
-                let address = door.address;
-                self.queue.plan(self.now() + DIALLING, Happens::Unreached { node, address });
-            }
+        if let Some(to) = to {
+            self.dial(End::Node(node), to, Some(door.address));
+        } else {
+            let address = door.address;
+            self.queue.plan(self.now() + DIALLING, Happens::Unreached { node, address });
         }
     }
 
