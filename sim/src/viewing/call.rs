@@ -75,7 +75,9 @@ impl Net {
     pub(super) fn dial_source(&mut self, viewer: usize, source: SourceId) {
         let Some(seat) = self.seats.get(viewer) else { return };
         let Some((peer, address)) = seat.table.get(usize::from(source.0)).copied() else { return };
-        if seat.calls.values().any(|call| call.attaches() == Some(source)) {
+        // One that stands, of which the machine has not heard, is still being dialled for it.
+        let news = |input: &Input| matches!(input, Input::Connected { source: up, .. } if *up == source);
+        if seat.calls.values().any(|call| call.attaches() == Some(source)) || seat.early.iter().any(news) {
             return;
         }
         let open = Open { visit: Visit::Attach, ..seat.open.clone() };
@@ -248,9 +250,9 @@ impl Net {
             from: Span::ZERO,
             until: None,
         };
-        let early = std::mem::take(&mut seat.early);
         self.tell_viewer(viewer, Input::Opened(opening));
-        for input in early {
+        let early = self.seats.get_mut(viewer).map(|seat| std::mem::take(&mut seat.early));
+        for input in early.into_iter().flatten() {
             self.tell_viewer(viewer, input);
         }
         self.tick(viewer);
