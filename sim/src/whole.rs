@@ -127,7 +127,7 @@ pub struct Plan {
     /// What is counted.
     pub counted: Span,
     /// What the link from the nodes to a proxy carries, in hundredths of what its
-    /// viewers watch at a load of 1.
+    /// viewers watch at a load of 1. 60, since the complete system needs 55 there.
     pub share: u64,
 }
 
@@ -171,10 +171,9 @@ impl Plan {
     }
 }
 
-/// Links of a proxy as rates and one-way delays. The delays are the middle ones of
-/// the figure of Wakamiya et al. and the rates have its ratios: 2 Mbit/s from the
-/// origin and 5 from a peer where on average 1.5 clients watch 5.3 Mbit/s each; so a
-/// quarter of what a proxy's viewers watch at a load of 1, and 5/2 of that.
+/// Links of a proxy as rates and one-way delays. The delays are the middle ones of the
+/// figure of Wakamiya et al.; the link from the nodes carries [`Plan::share`] of what its
+/// viewers watch at a load of 1, those from peers 5/2 of that, as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wires {
     /// From the nodes.
