@@ -17,6 +17,7 @@ Examples:
   lamina figure continuity -o figures --strict --reactive   other readings beside it
   lamina figure admission -o figures                        thresholds by class of title
   lamina figure freeze quality buffer -o figures            cooperating proxies
+  lamina figure ablation -o figures                         the whole system, less a part
 CSV and SVG go into the folder; each claim is told with our value, the published one, and
 yes or no. A no is a finding, not an error."
 )]
@@ -71,6 +72,8 @@ enum What {
     Quality,
     /// Cooperating proxies: how much cache is enough
     Buffer,
+    /// The whole system, and without one part after the other
+    Ablation,
 }
 
 impl From<What> for Figure {
@@ -85,6 +88,7 @@ impl From<What> for Figure {
             What::Freeze => Self::Freeze,
             What::Quality => Self::Quality,
             What::Buffer => Self::Buffer,
+            What::Ablation => Self::Ablation,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `lamina testbed`: networks on this machine, over links of our own making.
 
+mod agree;
+
 use crate::door::{CHECK_FAILED, DONE, HintExt, Outcome, refuse};
 use crate::{cache, progress, running};
 use anyhow::Context as _;
@@ -19,6 +21,7 @@ Examples:
   lamina testbed list                   the scenarios that are in the program
   lamina testbed run base-death --repeat 30 -o out
   lamina testbed show base-death > mine.toml; lamina testbed run mine.toml
+  lamina testbed agree base-death       the simulator beside it, 30 runs of each
 Exit code 1 means that something is not as expected, 2 that it could not run or that this
 machine cannot keep up, so that nothing can be said."
 )]
@@ -55,6 +58,8 @@ enum What {
     Run(Run),
     /// The same film, line and death of a server: ours beside what people use instead
     Compare(Compare),
+    /// The same scenario with real processes and in the simulator, and the gap between
+    Agree(agree::Agree),
 }
 
 #[derive(Debug, clap::Args)]
@@ -138,6 +143,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         },
         What::Run(run) => play(run),
         What::Compare(args) => beside(args),
+        What::Agree(args) => agree::run(args),
     }
 }
 
@@ -182,7 +188,7 @@ fn play(args: &Run) -> Outcome {
         hosts,
     };
     let folder = args.output.clone().unwrap_or_else(|| cache.join("testbed").join(&read.name));
-    let report = running::block_on(async {
+    let (_, report) = running::block_on(async {
         tokio::select! {
             report = perform(&options, &read, &cache) => report,
             () = running::told_to_end(args.exit_with_parent) => {
@@ -251,7 +257,7 @@ fn beside(args: &Compare) -> Outcome {
     Ok(if comparison.holds { DONE } else { CHECK_FAILED })
 }
 
-async fn perform(options: &Options, read: &Read, cache: &std::path::Path) -> anyhow::Result<Report> {
+async fn perform(options: &Options, read: &Read, cache: &std::path::Path) -> anyhow::Result<(Title, Report)> {
     let mut shown = Shown::default();
     let lasts = read.scenario.lasts.0;
     let mut say = |line: &str| eprintln!("{line}");
@@ -259,7 +265,7 @@ async fn perform(options: &Options, read: &Read, cache: &std::path::Path) -> any
     let title: Title = title.or_else(explain)?;
     let report = lab::testbed::run(options, read, &title, &mut |progress| shown.update(progress)).await;
     shown.clear();
-    report.or_else(explain)
+    Ok((title, report.or_else(explain)?))
 }
 
 fn explain<T>(error: TestbedError) -> anyhow::Result<T> {

@@ -1,6 +1,7 @@
 //! Figures: the published evaluations drawn anew from the machines that run in
 //! production, as CSV and SVG, with one verdict for each claim.
 
+mod ablation;
 mod admission;
 pub(crate) mod chart;
 mod continuity;
@@ -38,6 +39,8 @@ pub enum Figure {
     Quality,
     /// Cooperating proxies: how much cache is enough.
     Buffer,
+    /// The whole system, and without one part after the other.
+    Ablation,
 }
 
 /// How much is computed.
@@ -150,6 +153,7 @@ pub fn run(figure: Figure, options: &Options, progress: Progress<'_>) -> Result<
         Figure::Freeze => Ok(proxies::freeze(options, progress)),
         Figure::Quality => Ok(proxies::quality(options, progress)),
         Figure::Buffer => Ok(proxies::buffer(options, progress)),
+        Figure::Ablation => ablation::draw(options, progress),
     }
 }
 

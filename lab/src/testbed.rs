@@ -5,6 +5,7 @@
 //! network of its own; a [`Report`] holds what was seen, and writes the folder that
 //! people look at.
 
+mod agree;
 mod audience;
 mod city;
 pub mod compare;
@@ -23,6 +24,7 @@ mod traces;
 mod whom;
 mod words;
 
+pub use agree::{Agreement, Bound, Figure};
 pub use film::{Title, prepare};
 pub use hosts::{Hosts, HostsError};
 pub use play::run;
@@ -117,6 +119,9 @@ pub enum TestbedError {
     /// A fault that cannot be done where the nodes are.
     #[error("lines between machines are real ones and cannot be changed: {0}")]
     RealLines(String),
+    /// The simulator does not know something that the scenario has.
+    #[error("the simulator does not play {0}")]
+    NotSimulated(String),
     /// A task broke off.
     #[error("the testbed broke off: {0}")]
     Broken(String),
@@ -135,6 +140,7 @@ impl TestbedError {
                 "end what else runs here, or give the scenario fewer viewers; a release build is faster"
             }
             Self::RealLines(_) => "leave `part` and `slow` out, or play it on one machine",
+            Self::NotSimulated(_) => "`lamina testbed agree base-death` is one that both can play",
             Self::Trace(_) => "`lamina testbed show narrow-edge` shows a scenario with a trace",
             Self::File { .. } => "-o DIR names another folder",
             _ => "`lamina doctor` says what is missing on this machine",

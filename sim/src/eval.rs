@@ -3,6 +3,7 @@
 //! Each gives numbers, and [`Verdict`]s: one line for each claim with our
 //! value, the published one, and whether they agree.
 
+pub mod ablation;
 pub mod admission;
 pub mod continuity;
 pub mod cooperation;
@@ -17,6 +18,7 @@ pub mod surface;
 pub mod tally;
 pub mod verdict;
 
+pub use ablation::Ablation;
 pub use continuity::{Outcome, Plan, Variant};
 pub use cooperation::{Piece, Study};
 pub use statistics::Estimate;

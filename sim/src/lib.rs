@@ -16,6 +16,8 @@ pub mod queue;
 pub mod rng;
 pub mod theory;
 pub mod topology;
+pub mod viewing;
+pub mod whole;
 pub mod workload;
 pub mod world;
 

@@ -12,7 +12,7 @@ mod viewer;
 
 pub use host::{Host, HostState};
 pub use stats::Stats;
-pub use viewer::{Outage, Viewer};
+pub use viewer::{Outage, Viewer, Wish};
 
 use crate::faults::Fault;
 use crate::link::{LinkModel, Links};
@@ -25,6 +25,7 @@ use protocol::node::autonomy::{
     AgentMessage, Autonomy, AutonomyConfig, AutonomyEvent, AutonomyInput, LayerOrder, Level, PlacementOrder,
     UserId, ViewerNotice,
 };
+use protocol::node::classes::TitleFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,13 +49,17 @@ pub struct WorldConfig {
     /// Whether nodes search for backups of normal users; off for networks that
     /// only react to failures.
     pub normals_search: bool,
+    /// Whether nodes search for backups of anybody: without it there is no node
+    /// allocation, and whoever loses its node has to pull anew.
+    pub backups: bool,
     /// How often a viewer tells its node where it is; nothing: never.
     pub report_every: Option<Span>,
-    /// A viewer who has got nothing for so long pulls again; nothing: never.
+    /// A viewer who has got nothing for so long pulls again; nothing: never. Who
+    /// reports looks when it does, everybody else when this has passed.
     pub repull_after: Option<Span>,
     /// The viewers' buffer.
     pub buffer: Span,
-    /// The quality that viewers want.
+    /// The quality that viewers want who are expected without a wish.
     pub quality: Quality,
     /// Whether what happens is written down, see [`World::log`].
     pub keep_log: bool,
@@ -70,6 +75,7 @@ impl WorldConfig {
             process_agents: Span::ZERO,
             agent_loss: 0.0,
             normals_search: true,
+            backups: true,
             report_every: None,
             repull_after: None,
             buffer: autonomy.buffer,
@@ -93,6 +99,7 @@ impl WorldConfig {
             keep_log: false,
             agent_loss: 0.0,
             normals_search: true,
+            backups: true,
             quality: Quality::BRONZE,
         }
     }
@@ -113,6 +120,9 @@ enum Happening {
     Notice { from: SiteId, user: usize, notice: ViewerNotice },
     /// A viewer tells its node where it is, and looks whether it gets anything.
     Report { user: usize },
+    /// A viewer that does not report and has lost its node looks whether it gets
+    /// anything again.
+    Look { user: usize },
     /// A layer that a node fetched is there.
     Stored { site: SiteId, life: u32, title: TitleName, layer: Layer },
     /// Something goes wrong.
@@ -144,6 +154,12 @@ pub struct World {
     stats: Stats,
     log: Vec<Line>,
     titles: Vec<TitleName>,
+    /// What admission is told of titles.
+    facts: Vec<TitleFacts>,
+    /// What layers take on disk, Base first; those of titles not named a byte.
+    sizes: BTreeMap<TitleName, Vec<ByteCount>>,
+    /// Viewers for whom something has changed, see [`World::take_stirred`].
+    stirred: BTreeSet<usize>,
     /// What nodes are fetching, in which of their lives.
     fetching: BTreeSet<(SiteId, u32, TitleName, Layer)>,
     /// Which life of a neighbour each node, in its own life, heard last; only
@@ -168,6 +184,9 @@ impl World {
             stats: Stats::default(),
             log: Vec::new(),
             titles: "film".parse().into_iter().collect(),
+            facts: Vec::new(),
+            sizes: BTreeMap::new(),
+            stirred: BTreeSet::new(),
             fetching: BTreeSet::new(),
             heard: BTreeMap::new(),
             revived: false,
@@ -186,12 +205,21 @@ impl World {
     fn machine(&self, site: SiteId, life: u32) -> Option<Autonomy> {
         let (id, level) = (self.topology.peer(site)?, self.topology.level(site)?);
         let seed = Rng::stream(self.seed, (u64::from(site.0) << 32) | u64::from(life)).bits();
-        Some(Autonomy::new(self.queue.now(), id, level, self.config.autonomy, seed))
+        let mut config = self.config.autonomy;
+        // Thresholds are the edge's: further in there are layers of viewings that
+        // passed them.
+        if level != Level::BASE {
+            config.thresholds = media::ByClass::of(|_| u64::MAX);
+        }
+        Some(Autonomy::new(self.queue.now(), id, level, config, seed))
     }
 
     /// Tells a node who its neighbours are.
     fn introduce(&mut self, site: SiteId) {
         let topology = self.topology.clone();
+        if !self.facts.is_empty() {
+            self.input(site, AutonomyInput::Titles(self.facts.clone()));
+        }
         for near in topology.links(site) {
             if let (Some(peer), Some(level)) = (topology.peer(*near), topology.level(*near)) {
                 let travel = self.links.delay(site, *near);
@@ -257,11 +285,28 @@ impl World {
 
     /// Plans the coming of viewers.
     pub fn expect(&mut self, arrivals: &[Arrival]) {
+        let wish = Wish { title: 0, quality: self.config.quality };
         for arrival in arrivals {
-            let user = self.viewers.len();
-            self.viewers.push(Viewer::new(*arrival));
-            self.queue.plan(arrival.at, Happening::Ask { user, site: arrival.target });
+            self.expect_one(*arrival, wish);
         }
+    }
+
+    /// Plans the coming of one viewer, who wants this.
+    pub fn expect_one(&mut self, arrival: Arrival, wish: Wish) {
+        let user = self.viewers.len();
+        self.viewers.push(Viewer::new(arrival, wish));
+        self.queue.plan(arrival.at, Happening::Ask { user, site: arrival.target });
+    }
+
+    /// Viewers for whom something has changed since this was asked last: found a
+    /// node, lost one, was refused.
+    pub fn take_stirred(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// Whether there are any.
+    pub fn is_stirred(&self) -> bool {
+        !self.stirred.is_empty()
     }
 
     /// Plans that a viewer pulls anew from this node.
@@ -294,6 +339,46 @@ impl World {
         }
         let order = PlacementOrder { title, layers: layers.into(), popularity: 1000, copies, version: FILM };
         self.input(origin, AutonomyInput::Publish(order));
+    }
+
+    /// Stocks the origin with these titles instead of the film, with what their
+    /// layers take on disk, and publishes them to whoever is willing.
+    pub fn stock(&mut self, titles: &[(TitleFacts, Vec<ByteCount>)]) {
+        let Some(origin) = self.origin() else { return };
+        self.facts = titles.iter().map(|(facts, _)| facts.clone()).collect();
+        self.titles = titles.iter().map(|(facts, _)| facts.title.clone()).collect();
+        self.sizes = titles.iter().map(|(facts, sizes)| (facts.title.clone(), sizes.clone())).collect();
+        for site in self.topology.clone().sites() {
+            self.input(site, AutonomyInput::Titles(self.facts.clone()));
+        }
+        for (facts, sizes) in titles {
+            let layers = Layer::first(u8::try_from(sizes.len()).unwrap_or(u8::MAX)).zip(sizes);
+            let layers: Vec<LayerOrder> =
+                layers.map(|(layer, size)| LayerOrder { layer, size: *size, importance: 100 }).collect();
+            for order in &layers {
+                let (title, layer, size) = (facts.title.clone(), order.layer, order.size);
+                self.input(origin, AutonomyInput::Stored { title, layer, size, version: FILM });
+            }
+            let (title, layers) = (facts.title.clone(), layers.into());
+            let order = PlacementOrder { title, layers, popularity: 1000, copies: 0, version: FILM };
+            self.input(origin, AutonomyInput::Publish(order));
+        }
+    }
+
+    /// What the nodes that are up hold of the titles, the origin apart.
+    pub fn stored(&self) -> ByteCount {
+        let mut sum = ByteCount(0);
+        for machine in self.topology.sites().filter_map(|site| self.machine_of(site)) {
+            let Level::Layer(layer) = machine.level() else { continue };
+            for title in self.titles.iter().filter(|title| machine.stores(title, layer)) {
+                sum += self.size_of(title, layer);
+            }
+        }
+        sum
+    }
+
+    fn size_of(&self, title: &TitleName, layer: Layer) -> ByteCount {
+        self.sizes.get(title).and_then(|sizes| sizes.get(layer.index())).copied().unwrap_or(ByteCount(1))
     }
 
     /// Deletes the film everywhere but at the origin.
@@ -367,6 +452,7 @@ impl World {
                 Happening::Wake { .. }
                 | Happening::Depart { .. }
                 | Happening::Report { .. }
+                | Happening::Look { .. }
                 | Happening::Fault(_) => false,
             })
             .count()

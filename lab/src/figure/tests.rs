@@ -60,3 +60,23 @@ fn admission_has_all_its_tables_and_its_claims_hold() {
     let no: Vec<_> = report.claims.iter().filter(|claim| !claim.holds).collect();
     assert!(no.iter().all(|claim| claim.claim.contains("intervals")), "{no:?}");
 }
+
+#[test]
+fn cooperating_proxies_have_their_tables_and_pictures() {
+    let options = Options { seeds: Some(1), ..Options::default() };
+    let mut report = draw(Figure::Quality, options);
+    report.append(draw(Figure::Buffer, options));
+    let names: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["quality.csv", "quality.svg", "quality-ladders.svg", "buffer.csv", "buffer.svg"]);
+    // Four ladders, four schemes and ten clients; six sizes.
+    assert_eq!([0, 3].map(|file| report.files[file].text.lines().count()), [1 + 4 * 4 * 10, 1 + 6]);
+    assert!(report.files[0].text.contains("\n10-whole,cooperative-prefetch,10,"), "{}", report.files[0].text);
+    assert!(
+        report
+            .files
+            .iter()
+            .filter(|file| file.text.starts_with("<svg"))
+            .all(|file| file.text.contains("<polyline"))
+    );
+    assert!(!report.claims.is_empty(), "{report}");
+}

@@ -38,6 +38,16 @@ pub(super) struct Deed {
     what: What,
 }
 
+impl Deed {
+    /// Whom it kills, if that is what it does.
+    pub(super) const fn kills(&self) -> Option<&Whom> {
+        match &self.what {
+            What::Kill(whom) => Some(whom),
+            _ => None,
+        }
+    }
+}
+
 /// All deeds of a scenario, in order.
 pub(super) fn plan(scenario: &Scenario, levels: &dyn Fn(Layer) -> Vec<PeerId>, seed: u64) -> Vec<Deed> {
     let mut deeds = Vec::new();

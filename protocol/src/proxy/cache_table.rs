@@ -100,6 +100,16 @@ impl CacheTable {
         self.markers.iter().filter(move |(_, ranges)| has(ranges)).map(|(peer, _)| *peer)
     }
 
+    /// The first block of a range that somebody has marked and that holds this one.
+    pub(super) fn marked_from(&self, block: u32) -> Option<u32> {
+        let range = |ranges: &[BlockRange]| {
+            let behind = ranges.partition_point(|range| range.first <= block);
+            let range = behind.checked_sub(1).and_then(|at| ranges.get(at)).copied();
+            range.filter(|range| range.contains(block)).map(|range| range.first)
+        };
+        self.markers.iter().filter_map(|(_, ranges)| range(ranges)).min()
+    }
+
     /// Whether M(i) is not empty.
     pub(super) fn is_marked(&self, block: u32) -> bool {
         self.marked_by(block).next().is_some()

@@ -108,15 +108,23 @@ impl ServerRow {
     /// it hears of a new request: what was not, was begun meanwhile, even if its
     /// first bytes are not here yet.
     pub(super) fn waits(&self, now: Time, request: &Request) -> bool {
-        let heard = now + self.delay().saturating_mul(2);
-        request.kind == FetchKind::Prefetch && request.begun.is_none() && self.backlog(now) > heard
+        request.kind == FetchKind::Prefetch && request.begun.is_none() && self.holds_back(now)
+    }
+
+    /// Whether what goes before a prefetch is still coming when the server hears of a
+    /// new request.
+    fn holds_back(&self, now: Time) -> bool {
+        self.backlog(now) > now + self.delay().saturating_mul(2)
     }
 
     /// `W_k / r_k`: what is served before a new request. Misses go first, then
     /// what has begun; a prefetch that waits is behind every miss, and a new
     /// prefetch takes its place.
     pub(super) fn queue(&self, now: Time) -> Span {
-        let before = self.requests.iter().filter(|request| !self.waits(now, request));
+        let holds_back = self.holds_back(now);
+        let goes_first =
+            |request: &&Request| !holds_back || request.kind == FetchKind::Miss || request.begun.is_some();
+        let before = self.requests.iter().filter(goes_first);
         before.fold(Span::ZERO, |sum, request| sum + self.left(now, request))
     }
 

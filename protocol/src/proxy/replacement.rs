@@ -125,7 +125,14 @@ fn next(
     loop {
         let block = shelf.cache.last_held_before(end)?;
         let is_free = match round {
-            Round::Outside => !is_protected(shelf, block, config),
+            Round::Outside => match protected_from(shelf, block, config) {
+                // All from there to here is protected by the same.
+                Some(first) => {
+                    end = first;
+                    continue;
+                }
+                None => true,
+            },
             Round::WindowEnds => is_window_end(shelf, block, config),
             Round::Heads => block < config.inquiry && !shelf.cache.is_marked(block),
         };
@@ -136,12 +143,16 @@ fn next(
     }
 }
 
-/// Whether a block is in a local client's window (the prefetch window is part of
-/// the inquiry window), marked by a peer, or in the head.
-fn is_protected(shelf: &Shelf<'_>, block: u32, config: &CooperationConfig) -> bool {
-    block < config.inquiry
-        || shelf.clients.iter().any(|client| is_in_window(client, block, 0, config.inquiry))
-        || shelf.cache.is_marked(block)
+/// Whether a block is in the head, in a local client's window (the prefetch window is
+/// part of the inquiry window), or marked by a peer; and from which block on
+/// everything up to it is so too.
+fn protected_from(shelf: &Shelf<'_>, block: u32, config: &CooperationConfig) -> Option<u32> {
+    if block < config.inquiry {
+        return Some(0);
+    }
+    let windows = shelf.clients.iter().filter(|client| is_in_window(client, block, 0, config.inquiry));
+    let first = windows.map(|client| client.position.unwrap_or(0)).min();
+    first.or_else(|| shelf.cache.marked_from(block))
 }
 
 /// Whether a block is among the last P of some window, and protected by nothing

@@ -4,7 +4,7 @@ use super::host::{Backlog, HostState, MAX_BACKLOG};
 use super::{Happening, Line, World};
 use crate::faults::Fault;
 use crate::topology::SiteId;
-use media::{ByteCount, Layer, Span};
+use media::{Layer, Span};
 use protocol::PeerId;
 use protocol::node::autonomy::{
     AgentMessage, Autonomy, AutonomyInput, AutonomyOutput, EntryKind, Sla, UserId, UserRequest, ViewerNotice,
@@ -19,10 +19,11 @@ impl World {
             Happening::Depart { user } => self.leave(user),
             Happening::Notice { from, user, notice } => self.notice(from, user, notice),
             Happening::Report { user } => self.report(user),
+            Happening::Look { user } => self.look(user),
             Happening::Stored { site, life, title, layer } => {
                 // What was dropped meanwhile, or fetched in another life, is not stored.
                 if self.fetching.remove(&(site, life, title.clone(), layer)) {
-                    let (size, version) = (ByteCount(1), super::FILM);
+                    let (size, version) = (self.size_of(&title, layer), super::FILM);
                     self.input(site, AutonomyInput::Stored { title, layer, size, version });
                 }
             }
@@ -139,6 +140,9 @@ impl World {
         {
             return;
         }
+        if matches!(message, AgentMessage::Discovery(_)) && !self.config.backups {
+            return;
+        }
         self.stats.count(&message);
         let Some(to) = self.topology.site(to) else {
             self.stats.messages_lost += 1;
@@ -168,20 +172,28 @@ impl World {
 
     fn start(&mut self, site: SiteId, user: UserId, layer: Layer) {
         let now = self.queue.now();
-        if layer == Layer::BASE
-            && let Some(viewer) = viewer_of(&mut self.viewers, user)
-            && !viewer.senders.iter().any(|(sender, _)| *sender == site)
-        {
+        let Some(viewer) = viewer_of(&mut self.viewers, user) else { return };
+        if layer > Layer::BASE {
+            viewer.enhanced.retain(|sent| *sent != (layer, site));
+            viewer.enhanced.push((layer, site));
+        } else if !viewer.senders.iter().any(|(sender, _)| *sender == site) {
             viewer.senders.push((site, now));
         }
+        self.stir(user);
     }
 
     fn stop(&mut self, site: SiteId, user: UserId, layer: Layer) {
-        if layer == Layer::BASE
-            && let Some(viewer) = viewer_of(&mut self.viewers, user)
-        {
+        let Some(viewer) = viewer_of(&mut self.viewers, user) else { return };
+        if layer == Layer::BASE {
             viewer.senders.retain(|(sender, _)| *sender != site);
+        } else {
+            viewer.enhanced.retain(|sent| *sent != (layer, site));
         }
+        self.stir(user);
+    }
+
+    fn stir(&mut self, user: UserId) {
+        self.stirred.extend(usize::try_from(user.0));
     }
 
     fn tell(&mut self, site: SiteId, user: UserId, notice: ViewerNotice) {
@@ -201,8 +213,8 @@ impl World {
 
     fn ask(&mut self, user: usize, site: SiteId) {
         let now = self.queue.now();
-        let Some(title) = self.titles.first().cloned() else { return };
         let Some(viewer) = self.viewers.get_mut(user).filter(|viewer| !viewer.gone) else { return };
+        let Some(title) = self.titles.get(viewer.wish.title).cloned() else { return };
         let started = viewer.come;
         if !viewer.come
             && let Some(every) = self.config.report_every
@@ -215,7 +227,7 @@ impl World {
         let request = UserRequest {
             user: Self::user_id(user),
             title,
-            quality: self.config.quality,
+            quality: viewer.wish.quality,
             sla: viewer.arrival.sla,
             started,
             epoch: viewer.epoch,
@@ -229,6 +241,7 @@ impl World {
     fn leave(&mut self, user: usize) {
         let Some(viewer) = self.viewers.get_mut(user) else { return };
         viewer.gone = true;
+        viewer.enhanced.clear();
         if let Some(site) = viewer.primary.take() {
             self.input(site, AutonomyInput::Depart { user: Self::user_id(user) });
         }
@@ -264,6 +277,7 @@ impl World {
             ViewerNotice::Refused { layer, .. } => {
                 if let Some(viewer) = self.viewers.get_mut(user).filter(|_| layer == Layer::BASE) {
                     viewer.refused = true;
+                    self.stirred.insert(user);
                 }
             }
         }
@@ -277,6 +291,7 @@ impl World {
         let other = if epoch >= viewer.epoch {
             viewer.epoch = epoch;
             viewer.resume(now, site);
+            self.stirred.insert(user);
             viewer.primary.replace(site)
         } else {
             Some(site)
@@ -303,6 +318,7 @@ impl World {
             viewer.primary = Some(from);
             viewer.epoch = epoch;
             viewer.resume(now, from);
+            self.stirred.insert(user);
         }
     }
 
@@ -321,7 +337,29 @@ impl World {
             self.input(primary, AutonomyInput::Position { user, position, buffer });
             return;
         }
+        self.pull_if_patience_is_over(user);
+    }
+
+    /// A viewer without data looks whether it is time to pull again, and looks again
+    /// later.
+    fn look(&mut self, user: usize) {
+        let lacks = |viewer: &&super::Viewer| !viewer.gone && viewer.outage().is_some();
+        if self.viewers.get(user).as_ref().is_some_and(lacks) {
+            self.pull_if_patience_is_over(user);
+            self.plan_look(user);
+        }
+    }
+
+    fn plan_look(&mut self, user: usize) {
+        if let (None, Some(patience)) = (self.config.report_every, self.config.repull_after) {
+            self.queue.plan(self.queue.now() + patience, Happening::Look { user });
+        }
+    }
+
+    fn pull_if_patience_is_over(&mut self, user: usize) {
+        let now = self.queue.now();
         let Some(patience) = self.config.repull_after else { return };
+        let Some(viewer) = self.viewers.get(user) else { return };
         let since = viewer.outage().map_or(viewer.asked_at, |outage| outage.lost_at.max(viewer.asked_at));
         if now - since < patience {
             return;
@@ -362,8 +400,13 @@ impl World {
         host.state = HostState::Down;
         host.machine = None;
         self.lose_viewers(site);
-        for viewer in &mut self.viewers {
+        for (user, viewer) in self.viewers.iter_mut().enumerate() {
+            let before = viewer.senders.len() + viewer.enhanced.len();
             viewer.senders.retain(|(sender, _)| *sender != site);
+            viewer.enhanced.retain(|(_, sender)| *sender != site);
+            if viewer.senders.len() + viewer.enhanced.len() < before {
+                self.stirred.insert(user);
+            }
         }
     }
 
@@ -394,8 +437,14 @@ impl World {
     /// Everybody who takes data from this node has lost it.
     fn lose_viewers(&mut self, site: SiteId) {
         let now = self.queue.now();
-        for viewer in self.viewers.iter_mut().filter(|viewer| viewer.primary == Some(site) && !viewer.gone) {
-            viewer.lose(now, site);
+        let lost = |viewer: &super::Viewer| viewer.primary == Some(site) && !viewer.gone;
+        let users = 0..self.viewers.len();
+        for user in users.filter(|user| self.viewers.get(*user).is_some_and(lost)).collect::<Vec<_>>() {
+            if let Some(viewer) = self.viewers.get_mut(user) {
+                viewer.lose(now, site);
+            }
+            self.stirred.insert(user);
+            self.plan_look(user);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::topology::SiteId;
 use crate::workload::Arrival;
-use media::Time;
+use media::{Layer, Quality, Time};
 
 /// A time in which a viewer got no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,22 @@ pub struct Outage {
     pub pulled: bool,
 }
 
+/// What a viewer comes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Which of the titles of its world.
+    pub title: usize,
+    /// The best quality wanted.
+    pub quality: Quality,
+}
+
 /// A viewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Viewer {
     /// When it came, with which contract.
     pub arrival: Arrival,
+    /// What for.
+    pub wish: Wish,
     /// Whether it has come.
     pub come: bool,
     /// Whether it is done.
@@ -40,6 +51,8 @@ pub struct Viewer {
     /// Every node that sends it Base now, by the world's own knowledge, with
     /// the time at which it began.
     pub senders: Vec<(SiteId, Time)>,
+    /// Every node that sends it a layer above Base now, likewise.
+    pub enhanced: Vec<(Layer, SiteId)>,
     /// When it last asked to be served.
     pub asked_at: Time,
 }
@@ -48,9 +61,10 @@ pub struct Viewer {
 pub(super) const MAX_OUTAGES: usize = 16;
 
 impl Viewer {
-    pub(super) fn new(arrival: Arrival) -> Self {
+    pub(super) fn new(arrival: Arrival, wish: Wish) -> Self {
         Self {
             arrival,
+            wish,
             come: false,
             gone: false,
             primary: None,
@@ -59,6 +73,7 @@ impl Viewer {
             refused: false,
             outages: Vec::new(),
             senders: Vec::new(),
+            enhanced: Vec::new(),
             asked_at: Time::ZERO,
         }
     }
@@ -66,6 +81,14 @@ impl Viewer {
     /// The outage that has not ended.
     pub fn outage(&self) -> Option<&Outage> {
         self.outages.last().filter(|outage| outage.resumed.is_none())
+    }
+
+    /// Whether somebody sends it this layer now.
+    pub fn gets(&self, layer: Layer) -> bool {
+        match layer {
+            Layer::BASE => !self.senders.is_empty(),
+            above => self.enhanced.iter().any(|(layer, _)| *layer == above),
+        }
     }
 
     pub(super) fn lose(&mut self, at: Time, lost: SiteId) {
