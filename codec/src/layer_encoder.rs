@@ -37,6 +37,8 @@ struct EncodedLayer {
     encoder: Option<Encoder>,
     /// Whether the encoder has just coded its key frame and nothing else.
     fresh: bool,
+    /// Whether the encoder is that of the block that was started.
+    ready: bool,
     prediction: Lift,
     source: Picture,
     reconstruction: Picture,
@@ -117,7 +119,7 @@ impl LayerEncoder {
         pictures: impl Iterator<Item = &'a Picture>,
     ) -> Result<(), CodecError> {
         for layer in &mut self.layers {
-            layer.refresh()?;
+            layer.ready = false;
         }
         self.ahead = scene::look_ahead(pictures);
         if self.ahead.is_empty() {
@@ -183,6 +185,12 @@ pub struct LayerGroup<'a> {
 }
 
 impl LayerGroup<'_> {
+    /// Makes the encoders of the block. The first picture would do it too, but who
+    /// waits for one from the group below has time for it.
+    pub fn prepare(&mut self) -> Result<(), CodecError> {
+        self.layers.iter_mut().try_for_each(EncodedLayer::refresh)
+    }
+
     /// Encodes one picture over `below`: the decoded Base picture, or what the
     /// group below has reconstructed. The qualities are those that the group's
     /// layers add, with bronze if it is the lowest.
@@ -234,6 +242,7 @@ impl EncodedLayer {
             key: encoder.encode_key(grey.view())?,
             encoder: Some(encoder),
             fresh: true,
+            ready: false,
             prediction: Lift::prediction(ladder, layer)?,
             source: grey.clone(),
             reconstruction: grey,
@@ -241,7 +250,7 @@ impl EncodedLayer {
     }
 
     fn refresh(&mut self) -> Result<(), CodecError> {
-        if !self.fresh {
+        if !std::mem::replace(&mut self.ready, true) && !self.fresh {
             let (width, height) = self.source.size();
             // libvpx takes some hundred megabytes: not for two at once.
             self.encoder = None;
@@ -257,6 +266,7 @@ impl EncodedLayer {
     }
 
     fn encode(&mut self, below: PictureRef<'_>, scene: Option<Scene>) -> Result<Bytes, CodecError> {
+        self.refresh()?;
         self.fresh = false;
         let encoder = self.encoder.as_mut().ok_or(CodecError::NoBlock)?;
         let prediction = self.prediction.run(below);

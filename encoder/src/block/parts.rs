@@ -72,6 +72,9 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Pictures that the lower part may be ahead: first pictures take much longer.
+const BETWEEN: usize = 4;
+
 /// A picture on its way from the lower part to the upper one.
 struct Passed {
     film: Picture,
@@ -79,16 +82,17 @@ struct Passed {
     shown: Option<Picture>,
 }
 
-/// The lower part in this thread, the upper one in another, one picture behind.
+/// The lower part in this thread, the upper one in another, some pictures behind.
 pub(super) fn pairs_of_threads(
     mut under: Part<'_>,
     mut over: Part<'_>,
     pairs: impl Iterator<Item = (Picture, Picture)>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<CodedPart>, EncodeError> {
-    let (sender, receiver) = sync_channel::<Passed>(1);
+    let (sender, receiver) = sync_channel::<Passed>(BETWEEN);
     std::thread::scope(|scope| {
         let above = scope.spawn(move || {
+            over.group.prepare()?;
             for Passed { film, below, shown } in receiver {
                 over.add(&film, &below, shown.as_ref())?;
                 done();

@@ -2,7 +2,7 @@
 //!
 //! A block goes from the reader to a thread that makes its Base, then to one or
 //! two that make its enhancements; with two the upper layer follows the lower one
-//! by a picture. Two threads on one block need half the memory of two blocks, of
+//! by some pictures. Two threads on one block need half the memory of two blocks, of
 //! which libvpx takes the larger part, and none is idle at the end of the film.
 
 use crate::block::{BasedBlock, BlockEncoder, CodedBlock, How, Recipe};
