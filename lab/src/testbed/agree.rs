@@ -11,7 +11,7 @@ use super::scenario::Scenario;
 use super::whom::Whom;
 use super::{Read, TestbedError, Title};
 use crate::bench::table::Table;
-use media::Layer;
+use media::{Layer, PackedManifest};
 use protocol::PeerId;
 use protocol::player::TitleShape;
 use serde::Serialize;
@@ -180,7 +180,7 @@ fn again(read: &Read, title: &Title, seed: u64) -> Result<viewing::Plan, Testbed
         title: viewing::Title::new(
             manifest.title.clone(),
             TitleShape::from(manifest.as_ref()),
-            u64::try_from(text.len()).unwrap_or(0),
+            u64::try_from(PackedManifest::new(&text).bytes.len()).unwrap_or(0),
         ),
         nodes: vec![nodes.base, nodes.enh1, nodes.enh2],
         origin_has_top: nodes.origin_has_top,

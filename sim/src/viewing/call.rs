@@ -108,6 +108,7 @@ impl Net {
                 if let Ok(peer) = name {
                     let hello = Hello { version: PROTOCOL_VERSION, peer, role: Role::Viewer };
                     self.send(link, End::Viewer(viewer), Parcel::Hello(hello));
+                    self.open(viewer, link);
                 }
             }
             Parcel::Say(message) => {
@@ -144,7 +145,6 @@ impl Net {
         let Some(seat) = self.seats.get_mut(viewer) else { return };
         let Some(call) = seat.calls.get(&link).cloned() else { return };
         match message {
-            Message::Hello(_) => self.open(viewer, link),
             Message::Opened(opened) if opened.request == call.open.request => {
                 seat.calls.remove(&link);
                 self.opened(viewer, link, call.purpose, &opened);
