@@ -60,7 +60,7 @@ impl Player {
         {
             self.fetch_base(now, *first);
             self.fetch_enhancements(now, *first);
-            if self.comes_alone(now, *first) {
+            if self.alone_until(now).is_some_and(|when| now < when) {
                 return self.hedge(now);
             }
         }
@@ -97,36 +97,26 @@ impl Player {
         }
     }
 
-    /// Whether nothing is to share the line with a first block, since all of it is
-    /// awaited: at first, and when its Base is there until it goes. A start that is
+    /// Until when nothing is to share the line with the first block, since all of it
+    /// is awaited: at first, and when its Base is there until it goes. A start that is
     /// judged to be on a narrow link needs Base more than anything, and one near the
     /// end of a block needs the next one as soon.
-    fn comes_alone(&self, now: Time, block: u32) -> bool {
-        let Some((session, playback)) = self.session.as_ref().zip(self.playback.as_ref()) else {
-            return false;
-        };
+    pub(super) fn alone_until(&self, now: Time) -> Option<Time> {
+        let (session, playback) = self.session.as_ref().zip(self.playback.as_ref())?;
+        let block = playback.next.filter(|_| playback.starting && !playback.is_trick())?;
         if block < session.last() {
             let next = session.length(block.saturating_add(1), Layer::BASE);
             let comes = self.sources.total_rate().map_or(Span::ZERO, |rate| rate.time_for(next));
             let way = self.base_round_trip().saturating_mul(2) + comes;
             if session.end(block).saturating_sub(playback.at(now)) < self.config.feed_margin + way {
-                return false;
+                return None;
             }
         }
-        match self.due_at(block) {
-            Some(due) => {
-                let whole = self.buffer.settled(block) >= self.stepper.wanted();
-                !whole && playback.least_base == Span::ZERO && now < due
-            }
-            None => now < playback.started + self.config.start_judgement,
-        }
-    }
-
-    /// When a first block stops to have the line for itself, if it has it now.
-    pub(super) fn alone_until(&self, now: Time) -> Option<Time> {
-        let playback = self.playback.as_ref().filter(|playback| playback.starting && !playback.is_trick())?;
-        let block = playback.next.filter(|block| self.comes_alone(now, *block))?;
-        self.due_at(block).or(Some(playback.started + self.config.start_judgement))
+        let Some(due) = self.due_at(block) else {
+            return Some(playback.started + self.config.start_judgement);
+        };
+        let whole = self.buffer.settled(block) >= self.stepper.wanted();
+        (!whole && playback.least_base == Span::ZERO).then_some(due)
     }
 
     pub(super) fn base_round_trip(&self) -> Span {
