@@ -94,7 +94,8 @@ pub(crate) async fn stretch(line: Line) -> std::convert::Infallible {
 const MOST_ASKED: u32 = 5;
 /// The pause between.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// How long a door may take to be reached, and then to greet: others wait for it.
+/// How long a door may take to be reached, and then to greet with nothing else
+/// coming from it: others wait for it.
 const GREETING: Duration = Duration::from_secs(1);
 /// How long the end of a session may take to be said.
 const FAREWELL: Duration = Duration::from_millis(200);
@@ -268,7 +269,12 @@ pub(crate) async fn seek(
     door: &mut Option<(Connection, Inbox)>,
 ) -> Result<Granted, CallError> {
     knock.say(&Message::Open(open.clone()), GREETING).await;
-    let (connection, mut inbox) = knock.greeted(GREETING).await.map_err(CallError::Dial)?;
+    let line = knock.line();
+    let greeted = tokio::select! {
+        greeted = knock.greeted(within) => greeted,
+        () = silence(line) => Err(DialError { address, why: DialWhy::Timeout }),
+    };
+    let (connection, mut inbox) = greeted.map_err(CallError::Dial)?;
     let peer = connection.peer().peer;
     match hear(&connection, &mut inbox, open, within).await? {
         Answer::Opened(opened) => {
@@ -280,6 +286,19 @@ pub(crate) async fn seek(
             let (connection, inbox, opened) =
                 connect(endpoint, node.address, Some(node.peer), &attach, within).await?;
             Ok(Granted { connection, inbox, opened, node })
+        }
+    }
+}
+
+/// Waits until nothing has come for as long as a greeting may take. On a narrow line
+/// the greeting stands behind what was asked for with it.
+async fn silence(line: Line) {
+    let (mut heard, mut bytes) = (Instant::now(), line.received_bytes());
+    while heard.elapsed() < GREETING {
+        sleep(LOOK).await;
+        let now = line.received_bytes();
+        if now.saturating_sub(std::mem::replace(&mut bytes, now)) >= PAYLOAD_DATAGRAM {
+            heard = Instant::now();
         }
     }
 }

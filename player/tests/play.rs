@@ -206,6 +206,30 @@ async fn gold_over_a_narrow_link_plays_on_in_what_it_carries() {
     assert_whole(&report);
 }
 
+/// On a narrow line the manifest, asked for with the greeting, may come before its
+/// answer: who sends so much is not silent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_greeting_that_stands_behind_the_manifest_is_waited_for() {
+    let _alone = STAGE.lock().await;
+    let manifest = FILM.manifest.to_bytes().unwrap().len() as u64;
+    // The manifest takes two seconds and the greeting comes after one and a half.
+    let network = Network::through(&FILM, |nodes| net::relay::start(nodes, manifest * 8 / 2));
+    network.nodes["base-1"].moods.greets_after.store(1_500, std::sync::atomic::Ordering::SeqCst);
+    let mut options = network.options();
+    options.limit = Some(Span::from_millis(400));
+    let report = network.play(options, |_, _| ()).await.unwrap();
+    assert_eq!(report.outcome, "ended");
+
+    // Where nothing comes at all nobody waits longer than for a greeting.
+    let network = Network::through(&FILM, |nodes| net::relay::start(nodes, manifest * 8 / 2));
+    network.hang("base-1", true);
+    let begun = std::time::Instant::now();
+    let error = network.play(network.options(), |_, _| ()).await.unwrap_err();
+    let PlayError::Dial(error) = error else { panic!("{error:?}") };
+    assert!(matches!(error.why, transport::DialWhy::Timeout), "{error:?}");
+    assert!(begun.elapsed() < std::time::Duration::from_millis(2_500), "{:?}", begun.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_opened_is_told_in_one_line() {
     let _alone = STAGE.lock().await;

@@ -12,7 +12,7 @@ use protocol::{
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::mpsc;
 use transport::{Authority, Connection, Endpoint, EndpointConfig, Happening, Host, Keys, Responder};
@@ -27,6 +27,8 @@ pub struct Moods {
     pub chunks: AtomicU32,
     /// So many attachments are refused before one is granted.
     pub refusals: AtomicU32,
+    /// Milliseconds until it answers anything but requests.
+    pub greets_after: AtomicU64,
     /// It serves nobody: it holds itself ready, or knows who serves.
     pub stands_by: AtomicBool,
     /// Everything heard but greetings and probes.
@@ -213,7 +215,7 @@ async fn serve(
         match happening {
             Happening::Linked { link, connection, .. } => {
                 let hello = Hello { version: PROTOCOL_VERSION, peer: name, role: Role::Node };
-                let _ = connection.send(Message::Hello(hello));
+                say(&connection, Message::Hello(hello), moods.greets_after.load(Ordering::SeqCst));
                 moods.links.lock().unwrap().insert(link.0, connection);
             }
             Happening::Heard { link, message } => {
@@ -223,7 +225,9 @@ async fn serve(
                 if let Some(answer) = answer(message, name, &moods, title, &layout)
                     && let Some(connection) = moods.links.lock().unwrap().get(&link.0)
                 {
-                    let _ = connection.send(answer);
+                    // Never before the greeting.
+                    let late = moods.greets_after.load(Ordering::SeqCst);
+                    say(connection, answer, late + late.min(10));
                 }
             }
             Happening::Asked { request, responder, .. } => {
@@ -234,6 +238,19 @@ async fn serve(
             }
         }
     }
+}
+
+/// Says it after so many milliseconds.
+fn say(connection: &Connection, message: Message, after: u64) {
+    if after == 0 {
+        let _ = connection.send(message);
+        return;
+    }
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(after)).await;
+        let _ = connection.send(message);
+    });
 }
 
 fn answer(
