@@ -10,7 +10,7 @@ use bytes::Bytes;
 use codec::{Ladder, LayerEncoder, Picture, Preset, downscale_to_base};
 use media::container::{AudioSample, BlockSamples, VideoSample};
 use media::{Hash, Hasher};
-use parts::{CodedPart, Part, pairs_of_threads};
+use parts::{CodedPart, Part};
 
 /// How all blocks of a title are made.
 #[derive(Debug, Clone)]
@@ -79,8 +79,9 @@ impl BasedBlock {
 pub(crate) struct How<'a> {
     /// Whether the block is compared with the film.
     pub(crate) measure: bool,
-    /// Whether the lowest enhancement has a thread of its own.
-    pub(crate) paired: bool,
+    /// Whether a second thread is there for the layers above the lowest enhancement:
+    /// asked before each picture until it is, and then not any more.
+    pub(crate) hand: &'a dyn Fn() -> bool,
     /// Told of each picture of the film that is not needed any more.
     pub(crate) done: &'a (dyn Fn() + Sync),
 }
@@ -110,21 +111,13 @@ impl BlockEncoder {
         self.layers.start_block_of(film.pictures.iter().map(|shown| &shown.picture))?;
         let pictures = std::mem::take(&mut film.pictures);
         let mut base_hash = Hasher::new();
-        let (lower, upper) = self.layers.split(if how.paired { 1 } else { usize::MAX })?;
-        let mut under = Part::new(lower, how.measure, self.halves);
+        let (lower, upper) = self.layers.split(1)?;
+        let part = |group| Part::new(group, how.measure, self.halves);
         let pairs = pictures.into_iter().zip(decoded).map(|(shown, decoded)| {
             decoded.hash_into(&mut base_hash);
             (shown.picture, decoded)
         });
-        let parts = if how.paired {
-            pairs_of_threads(under, Part::new(upper, how.measure, self.halves), pairs, how.done)?
-        } else {
-            for (picture, decoded) in pairs {
-                under.add(&picture, &decoded, None)?;
-                (how.done)();
-            }
-            vec![under.coded]
-        };
+        let parts = parts::encode(part(lower), part(upper), pairs, how)?;
         let measured = self.measured(&parts);
         let hashes = |of: fn(&CodedPart) -> &[Hasher]| {
             parts.iter().flat_map(|part| of(part).iter().map(Hasher::finish)).collect()

@@ -16,13 +16,13 @@ use crate::source::{Source, Wanted};
 use crate::tune;
 use crate::work::{Guard, Work, empty_part};
 use bytes::Bytes;
-use lines::{Crew, Job, Lines, Room};
+use lines::{Crew, Job, Lines, Room, block_bytes};
 use media::Span;
 use media::library::Library;
 use plan::Plan;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use summary::Made;
@@ -157,7 +157,8 @@ impl<'a> Encoding<'a> {
         let keys = BlockEncoder::new(&self.plan.recipe)?.keys();
         let (work, guard) = self.begin(library, &keys)?;
         let plan = &self.plan;
-        let crew = Crew::new(plan.jobs, plan.recipe.ladder.enhancements());
+        let bytes = block_bytes(&plan.recipe.ladder, plan.block_pictures);
+        let crew = Crew::new(plan.jobs, plan.recipe.ladder.enhancements(), bytes);
         let in_flight = crew.blocks();
         let stop = AtomicBool::new(false);
         let (job_sender, jobs) = sync_channel::<Job>(in_flight);
@@ -172,6 +173,7 @@ impl<'a> Encoding<'a> {
             recipe: &plan.recipe,
             metrics: plan.metrics,
             room: Room::new(crew.pictures(plan.block_pictures)),
+            free: AtomicUsize::new(0),
         };
         let mut writing = Writing::new(self, work, keys)?;
         writing.tell_resumed(progress);

@@ -1,5 +1,7 @@
-//! The enhancements of a block in one part or in two, each with a thread of its own.
+//! The enhancements of a block in two parts, that of the lowest one and that of those
+//! above it, by one thread or, as soon as there is a second one, by two.
 
+use super::How;
 use crate::error::EncodeError;
 use bytes::Bytes;
 use codec::{EncodedPicture, LayerGroup, Picture, metrics};
@@ -32,6 +34,11 @@ pub(super) struct CodedPart {
 impl<'a> Part<'a> {
     pub(super) fn new(group: LayerGroup<'a>, measure: bool, halves: bool) -> Self {
         Self { group, measure, halves, pictures: 0, coded: CodedPart::default() }
+    }
+
+    /// Whether it has no layer.
+    fn is_empty(&self) -> bool {
+        self.group.reconstruction().is_none()
     }
 
     /// Encodes a picture of the film over `below`. In halves the part above
@@ -82,8 +89,30 @@ struct Passed {
     shown: Option<Picture>,
 }
 
+/// Encodes both parts, picture by picture in this thread until a second one is there
+/// for the upper part.
+pub(super) fn encode(
+    mut under: Part<'_>,
+    mut over: Part<'_>,
+    mut pairs: impl Iterator<Item = (Picture, Picture)>,
+    how: &How<'_>,
+) -> Result<Vec<CodedPart>, EncodeError> {
+    loop {
+        if !over.is_empty() && (how.hand)() {
+            return two_threads(under, over, pairs, how.done);
+        }
+        let Some((film, decoded)) = pairs.next() else { return Ok(vec![under.coded, over.coded]) };
+        let shown = under.add(&film, &decoded, None)?;
+        if let Some(below) = under.group.reconstruction().filter(|_| !over.is_empty()) {
+            over.add(&film, below, shown.as_ref())?;
+        }
+        drop(film);
+        (how.done)();
+    }
+}
+
 /// The lower part in this thread, the upper one in another, some pictures behind.
-pub(super) fn pairs_of_threads(
+fn two_threads(
     mut under: Part<'_>,
     mut over: Part<'_>,
     pairs: impl Iterator<Item = (Picture, Picture)>,

@@ -1,17 +1,21 @@
 //! The threads between the film and the title, and what each may hold.
 //!
-//! A block goes from the reader to a thread that makes its Base, then to one or
-//! two that make its enhancements; with two the upper layer follows the lower one
-//! by some pictures. Two threads on one block need half the memory of two blocks, of
-//! which libvpx takes the larger part, and none is idle at the end of the film.
+//! Where a block takes little memory each thread makes blocks of its own, all layers
+//! of them: nothing waits for anything. Large pictures are made in pairs of threads: a
+//! block goes to a thread that makes its Base, then to two that make its enhancements,
+//! the upper layer some pictures behind the lower one. That needs half the memory, of
+//! which libvpx takes the larger part, and leaves some of the processor idle. At the
+//! end of the film, who has no block left takes the upper layer of another's.
 
 use crate::block::{BasedBlock, BlockEncoder, CodedBlock, How, Recipe};
 use crate::blocks::{Cutter, FilmBlock};
 use crate::error::EncodeError;
 use crate::options::{Metrics, Share};
 use crate::source::Source;
+use codec::Ladder;
 use media::container::AudioSample;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -29,6 +33,21 @@ pub(super) type Job = (FilmBlock, Vec<AudioSample>);
 /// A block on its way to the writer.
 type Coded = Result<CodedBlock, EncodeError>;
 
+/// The most a block may take, in bytes, to be made beside others by one thread each:
+/// two stay under a gigabyte with all that is around them.
+const BLOCK_BYTES: u64 = 350_000_000;
+/// Bytes that a VP9 encoder of libvpx takes for each pixel, nearly half of it for tokens.
+const ENCODER_BYTES: u64 = 92;
+
+/// What a block takes in memory: `pictures` of it at display size, some of them twice
+/// while the next one is read, and an encoder for each enhancement.
+pub(super) fn block_bytes(ladder: &Ladder, pictures: u64) -> u64 {
+    let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
+    let coded: u64 = (1..ladder.layers()).map(|layer| pixels(ladder.size(layer))).sum();
+    let film = pixels(ladder.display()).saturating_mul(pictures).saturating_mul(3);
+    coded.saturating_mul(ENCODER_BYTES).saturating_add(film)
+}
+
 /// How many threads encode, and how they are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crew {
@@ -39,9 +58,9 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Arranges so many threads.
-    pub(super) fn new(jobs: usize, enhancements: usize) -> Self {
-        if enhancements < 2 {
+    /// Arranges so many threads for blocks that take so many bytes.
+    pub(super) fn new(jobs: usize, enhancements: usize, block_bytes: u64) -> Self {
+        if enhancements < 2 || block_bytes <= BLOCK_BYTES {
             return Self { pairs: 0, singles: jobs.max(1) };
         }
         Self { pairs: jobs / 2, singles: if jobs < 2 { 1 } else { jobs % 2 } }
@@ -115,6 +134,8 @@ pub(super) struct Lines<'a> {
     pub(super) recipe: &'a Recipe,
     pub(super) metrics: Metrics,
     pub(super) room: Room,
+    /// Threads that have no more block to make.
+    pub(super) free: AtomicUsize,
 }
 
 impl Lines<'_> {
@@ -128,13 +149,28 @@ impl Lines<'_> {
         BasedBlock::encode(self.recipe, film, sound)
     }
 
+    /// Whether somebody who has nothing left to do comes to help.
+    fn take_hand(&self) -> bool {
+        let take = |free: usize| free.checked_sub(1);
+        self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
     fn enhance(&self, encoder: &mut BlockEncoder, block: BasedBlock, paired: bool) -> Coded {
         let measure = match self.metrics {
             Metrics::Off => false,
             Metrics::Sampled => block.index().is_multiple_of(SAMPLED),
             Metrics::Full => true,
         };
-        encoder.encode(block, &How { measure, paired, done: &|| self.room.leave(1) })
+        let helped = Cell::new(false);
+        let hand = || {
+            helped.set(!paired && self.take_hand());
+            paired || helped.get()
+        };
+        let coded = encoder.encode(block, &How { measure, hand: &hand, done: &|| self.room.leave(1) });
+        if helped.get() {
+            self.free.fetch_add(1, Ordering::Relaxed);
+        }
+        coded
     }
 
     /// Starts the threads that encode; they end when there are no more blocks.
@@ -195,6 +231,9 @@ impl Lines<'_> {
                 return;
             }
         }
+        // What it holds is not needed any more, and its time is somebody else's.
+        drop(encoder);
+        self.free.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reads the film block by block, each one when there is room for it; those
@@ -244,12 +283,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_work_in_pairs_where_there_are_two_enhancements() {
-        assert_eq!(Crew::new(1, 2), Crew { pairs: 0, singles: 1 });
-        assert_eq!(Crew::new(5, 2), Crew { pairs: 2, singles: 1 });
-        assert_eq!(Crew::new(4, 1), Crew { pairs: 0, singles: 4 });
-        assert_eq!((Crew::new(2, 2).blocks(), Crew::new(2, 2).pictures(25)), (3, 54));
-        assert_eq!((Crew::new(1, 2).blocks(), Crew::new(1, 2).pictures(25)), (2, 54));
+    fn threads_work_in_pairs_on_large_blocks_with_two_enhancements() {
+        let large = BLOCK_BYTES + 1;
+        assert_eq!(Crew::new(1, 2, large), Crew { pairs: 0, singles: 1 });
+        assert_eq!(Crew::new(5, 2, large), Crew { pairs: 2, singles: 1 });
+        assert_eq!(Crew::new(4, 1, large), Crew { pairs: 0, singles: 4 });
+        assert_eq!(Crew::new(4, 2, BLOCK_BYTES), Crew { pairs: 0, singles: 4 });
+        assert_eq!((Crew::new(2, 2, large).blocks(), Crew::new(2, 2, large).pictures(25)), (3, 54));
+        assert_eq!((Crew::new(1, 2, large).blocks(), Crew::new(1, 2, large).pictures(25)), (2, 54));
+    }
+
+    #[test]
+    fn blocks_of_720p_fit_beside_one_another_and_those_of_1080p_do_not() {
+        let bytes = |width, height, pictures| {
+            Ladder::new(width, height, &[2, 1, 1]).map(|ladder| block_bytes(&ladder, pictures))
+        };
+        let fits = |bytes| matches!(bytes, Ok(bytes) if bytes <= BLOCK_BYTES);
+        assert!(matches!(bytes(1280, 720, 30), Ok(252_518_400)), "{:?}", bytes(1280, 720, 30));
+        assert!(fits(bytes(1280, 720, 60)) && !fits(bytes(1920, 1080, 24)) && !fits(bytes(1280, 720, 120)));
     }
 
     #[test]
