@@ -5,6 +5,8 @@ mod audio;
 mod edits;
 mod graph;
 mod link;
+mod notice;
+mod overlooked;
 mod tap;
 mod timeline;
 mod tracks;
@@ -113,7 +115,7 @@ impl Source {
         let format = FilmFormat {
             size: (info.width(), info.height()),
             rate,
-            look: Look::of(&info),
+            look: Look::of(&info, graph.full_range()),
             audio: audio.clone(),
         };
         let mut source = Self {
