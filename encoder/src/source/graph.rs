@@ -141,7 +141,6 @@ impl Graph {
         let bus = pipeline.bus().ok_or_else(|| failed("the pipeline cannot be watched"))?;
         let heard = Arc::new(Mutex::new(Heard { overlooked, ..Heard::default() }));
         notice::undecoded(&decoder, &heard);
-        notice::torn(&pipeline, &heard);
         listen(&decoder, &pipeline, &heard);
         let graph = Self {
             pipeline,
@@ -355,8 +354,7 @@ impl Graph {
         let heard = lock(&self.heard);
         let sound = heard.undecoded.iter().filter(|coding| coding.starts_with("audio/"));
         let sound = sound.map(|coding| format!("there is no decoder for a track of sound ({coding})"));
-        let torn = heard.torn.map(notice::Torn::told);
-        heard.warnings.iter().cloned().chain(sound).chain(torn).collect()
+        heard.warnings.iter().cloned().chain(sound).collect()
     }
 
     fn info(&mut self, caps: &gst::CapsRef) -> Result<RawInfo, EncodeError> {

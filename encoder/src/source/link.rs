@@ -1,6 +1,5 @@
 //! Linking what the decoder finds to sinks, converted as far as needed.
 
-use super::notice::Torn;
 use super::overlooked::Overlooked;
 use crate::drive::make;
 use gstreamer as gst;
@@ -30,8 +29,6 @@ pub(super) struct Heard {
     pub(super) full_range: bool,
     /// Codings that nothing here decodes.
     pub(super) undecoded: Vec<String>,
-    /// Where data are missing.
-    pub(super) torn: Option<Torn>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -187,7 +184,8 @@ const LAYOUTS: [(i32, u64); 6] = [(6, 0x3f), (5, 0x37), (4, 0x107), (3, 0x7), (2
 
 /// The rates and layouts that decoded sound of a format may be made into.
 fn wanted_sound(caps: &gst::Caps) -> gst::Caps {
-    let rates = || gst::List::new([48_000_i32, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000]);
+    let rates =
+        || gst::List::new([48_000_i32, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000]);
     let mask = |caps: &gst::Caps| caps.structure(0)?.get::<gst::Bitmask>("channel-mask").ok();
     if mask(caps).is_some_and(|mask| mask.0 == 0) {
         // Channels without places can only stay what they are.
@@ -196,7 +194,8 @@ fn wanted_sound(caps: &gst::Caps) -> gst::Caps {
     }
     let mut wanted = gst::Caps::builder_full();
     for (channels, places) in LAYOUTS {
-        let layout = gst::Structure::builder("audio/x-raw").field("rate", rates()).field("channels", channels);
+        let layout =
+            gst::Structure::builder("audio/x-raw").field("rate", rates()).field("channels", channels);
         let placed = places != 0;
         let layout = if placed { layout.field("channel-mask", gst::Bitmask(places)) } else { layout };
         wanted = wanted.structure(layout.build());
