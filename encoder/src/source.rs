@@ -3,6 +3,7 @@
 
 mod audio;
 mod edits;
+mod gif;
 mod graph;
 mod link;
 mod notice;

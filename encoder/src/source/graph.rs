@@ -3,6 +3,7 @@
 use super::RawInfo;
 use super::audio::AudioFormat;
 use super::edits::{Cut, Edits};
+use super::gif;
 use super::link::{Heard, listen, lock};
 use super::notice;
 use super::overlooked::Overlooked;
@@ -71,6 +72,8 @@ pub(super) struct Graph {
     audio: Option<Tap>,
     sound_caps: Option<gst::Caps>,
     edits: Option<Edits>,
+    /// What is read instead of the film.
+    copy: Option<gif::Copy>,
     /// What the edits leave of the pictures and of the sound.
     cuts: (Option<Cut>, Option<Cut>),
 }
@@ -95,6 +98,8 @@ fn strict(pipeline: &gst::Pipeline) {
 /// Opens a film and waits until its streams are known.
 pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeError> {
     let uri = film.uri()?;
+    let copy = gif::Copy::of(film)?;
+    let uri = copy.as_ref().map_or(uri, gif::Copy::uri);
     // What comes through a pipe comes once, so that its sound cannot be looked at first.
     let twice = !matches!(film, Input::Pipe);
     let (edits, overlooked) = (Edits::read(film)?, Overlooked::read(film)?);
@@ -105,6 +110,7 @@ pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeErr
         graph = Graph::start(&uri, false, edits, overlooked)?;
         graph.preroll(cancel)?;
     }
+    graph.copy = copy;
     Ok(graph)
 }
 
@@ -157,6 +163,7 @@ impl Graph {
             audio: None,
             sound_caps: None,
             edits,
+            copy: None,
             cuts: (None, None),
         };
         if graph.pipeline.set_state(gst::State::Playing).is_err() {
