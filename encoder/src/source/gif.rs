@@ -11,8 +11,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Of what a GIF ends with (GIF89a, 27), so many.
-const ENDS: [u8; 65_536] = [b';'; 65_536];
+/// So many of the byte that a GIF ends with.
+const ENDS: u64 = 65_536;
 
 /// A copy that is gone when it is closed.
 pub(super) struct Copy(File);
@@ -29,7 +29,7 @@ impl Copy {
         }
         let mut copy = nameless().map_err(unreadable)?;
         let written = copy.write_all(&head).and_then(|()| io::copy(&mut file, &mut copy));
-        written.and_then(|_| copy.write_all(&ENDS)).map_err(unreadable)?;
+        written.and_then(|_| io::copy(&mut io::repeat(b';').take(ENDS), &mut copy)).map_err(unreadable)?;
         Ok(Some(Self(copy)))
     }
 
