@@ -168,13 +168,28 @@ fn audio_chain(caps: &gst::Caps) -> Result<Vec<gst::Element>, String> {
     }
     let encoder = make("avenc_aac")?;
     encoder.set_property("bitrate", 160_000_i32);
-    Ok(vec![
+    let placed = places(caps).map(|places| {
+        let setter = make("capssetter")?;
+        let places = gst::Caps::builder("audio/x-raw").field("channel-mask", gst::Bitmask(places));
+        setter.set_property("caps", places.build());
+        Ok::<_, String>(setter)
+    });
+    let rest = [
         make("audioconvert")?,
         make("audioresample")?,
-        filter(wanted_sound(caps))?,
+        filter(wanted_sound())?,
         encoder,
         filter(raw_aac.build())?,
-    ])
+    ];
+    Ok(placed.transpose()?.into_iter().chain(rest).collect())
+}
+
+/// Where the channels belong of a format that has several and does not say it.
+fn places(caps: &gst::Caps) -> Option<u64> {
+    let structure = caps.structure(0)?;
+    let channels = structure.get::<i32>("channels").ok().filter(|channels| *channels > 2)?;
+    let told = structure.get::<gst::Bitmask>("channel-mask").ok().is_some_and(|mask| mask.0 != 0);
+    LAYOUTS.iter().find(|(count, _)| *count == channels && !told).map(|(_, places)| *places)
 }
 
 /// Layouts of channels that AAC has a number for, by their count and their places
@@ -182,16 +197,10 @@ fn audio_chain(caps: &gst::Caps) -> Result<Vec<gst::Element>, String> {
 /// What has none of them becomes the first, which has room for most.
 const LAYOUTS: [(i32, u64); 6] = [(6, 0x3f), (5, 0x37), (4, 0x107), (3, 0x7), (2, 0x3), (1, 0)];
 
-/// The rates and layouts that decoded sound of a format may be made into.
-fn wanted_sound(caps: &gst::Caps) -> gst::Caps {
+/// The rates and layouts that decoded sound may be made into.
+fn wanted_sound() -> gst::Caps {
     let rates =
         || gst::List::new([48_000_i32, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000]);
-    let mask = |caps: &gst::Caps| caps.structure(0)?.get::<gst::Bitmask>("channel-mask").ok();
-    if mask(caps).is_some_and(|mask| mask.0 == 0) {
-        // Channels without places can only stay what they are.
-        let channels = gst::IntRange::new(1_i32, 6);
-        return gst::Caps::builder("audio/x-raw").field("rate", rates()).field("channels", channels).build();
-    }
     let mut wanted = gst::Caps::builder_full();
     for (channels, places) in LAYOUTS {
         let layout =
