@@ -296,6 +296,7 @@ pub(crate) fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
             quality.kbit_s
         );
     }
+    tell_steps(report);
     outln!(
         "\n{} pictures in {:.1} s, {:.1} a second (preset {}, CRF {}, quantizers {:?})",
         report.pictures,
@@ -306,6 +307,22 @@ pub(crate) fn tell(report: &EncodeReport, json: bool) -> anyhow::Result<()> {
         report.quantizers
     );
     Ok(())
+}
+
+/// In how many blocks of a title in halves each step is better than the one below.
+fn tell_steps(report: &EncodeReport) {
+    let Some(first) = report.by_block.first() else { return };
+    let count = report.by_block.len();
+    let (rising, not): (Vec<_>, Vec<_>) = report.by_block.iter().partition(|block| block.rises());
+    let steps = first.steps.len();
+    outln!(
+        "\n  {steps} steps in each block; the mean rises with each of them in {} of {count} blocks",
+        rising.len()
+    );
+    for block in not {
+        let decibels: Vec<String> = block.steps.iter().map(|step| format!("{:.2}", step.psnr_y)).collect();
+        outln!("  not in block {}: {} dB", block.block, decibels.join(", "));
+    }
 }
 
 /// Encodes for another command, with progress on stderr.

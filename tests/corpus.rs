@@ -18,6 +18,8 @@
 
 #[path = "corpus/broken.rs"]
 mod broken;
+#[path = "corpus/brought.rs"]
+mod brought;
 #[path = "corpus/containers.rs"]
 mod containers;
 #[path = "corpus/edits.rs"]

@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use media::container::{
     AudioSample, BlockSamples, VideoSample, avc_config, base_init, enhancement_init, enhancement_key,
-    parse_chunk, read_edits, write_chunk, write_halves,
+    parse_chunk, read_edits, read_tracks, write_chunk, write_halves,
 };
 use media::manifest::{Audio, Color, Half, MANIFEST_VERSION, Made, Ratio};
 use media::{BlockInfo, ChunkInfo, Hash, LayerInfo, Manifest, Quality, Span};
@@ -225,6 +225,7 @@ fn token() -> String {
 #[test]
 fn what_is_damaged_here_was_lawful_before() {
     assert_eq!(read_edits(&mut Cursor::new(head())).unwrap().unwrap().tracks.len(), 2);
+    assert_eq!(read_tracks(&mut Cursor::new(head())).unwrap().tracks.len(), 2);
     assert!(messages().iter().all(|body| frame::decode::<Message>(body).is_ok()));
     assert_eq!(parse_chunk(&Bytes::from(chunk()), 2_002).unwrap().video.len(), 5);
     assert_eq!(parse_chunk(&Bytes::from(halves()), 0).unwrap().video.len(), 5);
@@ -249,6 +250,8 @@ proptest! {
     #[test]
     fn edit_lists(damages in damages()) {
         let bytes = damaged(head(), &damages);
+        let told = read_tracks(&mut Cursor::new(&bytes)).unwrap();
+        prop_assert!(told.tracks.len() <= bytes.len() && told.length_places.len() <= 2);
         if let Ok(film) = read_edits(&mut Cursor::new(&bytes)).unwrap() {
             prop_assert!(film.tracks.len() <= bytes.len());
             prop_assert!(film.overwrites.len() <= bytes.len());

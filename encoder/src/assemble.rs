@@ -41,6 +41,8 @@ pub(crate) struct Assembler {
     pictures: u64,
     audio_bytes: u64,
     measured: Measured,
+    /// Of a title in halves, what was measured of each block.
+    by_block: Vec<Measured>,
     journal: Option<Journal>,
 }
 
@@ -108,6 +110,9 @@ impl Assembler {
         self.pictures += u64::from(block.frames);
         self.audio_bytes += audio_bytes;
         self.measured.add(measured);
+        if self.manifest.in_halves() {
+            self.by_block.push(measured.clone());
+        }
     }
 
     fn with(writer: TitleWriter, mut manifest: Manifest, shared: Shared) -> Result<Self, EncodeError> {
@@ -119,7 +124,9 @@ impl Assembler {
             base.codec = base_codec(&sps);
         }
         let measured = Measured::default();
-        Ok(Self { writer, manifest, shared, sps, pps, pictures: 0, audio_bytes: 0, measured, journal: None })
+        let by_block = Vec::new();
+        let (pictures, audio_bytes, journal) = (0, 0, None);
+        Ok(Self { writer, manifest, shared, sps, pps, pictures, audio_bytes, measured, by_block, journal })
     }
 
     fn write_inits(&mut self) -> Result<(), EncodeError> {
@@ -159,6 +166,11 @@ impl Assembler {
     /// What was measured so far.
     pub(crate) fn measured(&self) -> &Measured {
         &self.measured
+    }
+
+    /// The same of each block in turn, of a title in halves.
+    pub(crate) fn by_block(&self) -> &[Measured] {
+        &self.by_block
     }
 
     /// Appends the block with this index: the samples of each layer and the

@@ -201,7 +201,8 @@ impl<'a> Encoding<'a> {
 
     fn work(&self, assembler: &Assembler) -> summary::Work {
         let (measured, pictures) = (assembler.measured().clone(), assembler.pictures());
-        summary::Work { measured, pictures, elapsed: self.started.elapsed() }
+        let by_block = assembler.by_block().to_vec();
+        summary::Work { measured, by_block, pictures, elapsed: self.started.elapsed() }
     }
 
     fn report(&self, finished: &Finished, work: &summary::Work) -> EncodeReport {
@@ -220,7 +221,8 @@ impl<'a> Encoding<'a> {
             }
             (None, Some(begun)) => {
                 let nothing = Measured::default();
-                let work = summary::Work { measured: nothing, pictures: 0, elapsed: self.started.elapsed() };
+                let elapsed = self.started.elapsed();
+                let work = summary::Work { measured: nothing, by_block: Vec::new(), pictures: 0, elapsed };
                 (empty_part(begun, name, blocks)?, work, self.plan.manifest.clone(), 0)
             }
             (None, None) => return Err(EncodeError::Empty),

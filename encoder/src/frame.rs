@@ -15,11 +15,16 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    pub(crate) fn of(info: &gst_video::VideoInfo) -> Self {
+    /// That of `info`; with `full_range` samples use all values from 0 to 255, whatever it says.
+    pub(crate) fn of(info: &gst_video::VideoInfo, full_range: bool) -> Self {
         let par = info.par();
         let positive = |n: i32| u32::try_from(n).ok().filter(|n| *n > 0);
         let pixel_aspect = positive(par.numer()).zip(positive(par.denom())).unwrap_or((1, 1));
-        Self { colorimetry: info.colorimetry(), pixel_aspect }
+        let said = info.colorimetry();
+        let range = if full_range { gst_video::VideoColorRange::Range0_255 } else { said.range() };
+        let colorimetry =
+            gst_video::VideoColorimetry::new(range, said.matrix(), said.transfer(), said.primaries());
+        Self { colorimetry, pixel_aspect }
     }
 
     /// Raw pictures of this size in I420, `rate` a second.

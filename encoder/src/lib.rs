@@ -40,7 +40,7 @@ pub use inspect::{AudioInspection, Inspection, LayerInspection, inspect};
 pub use merge::merge;
 pub use options::{EncodeOptions, Metrics, Progress, Share};
 pub use repeat::repeat;
-pub use report::{EncodeReport, LayerReport, QualityReport};
+pub use report::{BlockReport, EncodeReport, LayerReport, QualityReport, StepReport};
 pub use tune::Aims;
 pub use verify::{Fault, FaultKind, VerifyReport, verify};
 

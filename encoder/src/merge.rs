@@ -70,9 +70,10 @@ pub fn merge(
         progress(Progress::Block { index, done, pictures, elapsed: started.elapsed(), left: None });
     }
     let (measured, pictures): (Measured, u64) = (assembler.measured().clone(), assembler.pictures());
+    let by_block = assembler.by_block().to_vec();
     let Finished { title, audio_bytes } = assembler.finish()?;
     guard.finished();
-    let work = summary::Work { measured, pictures, elapsed: started.elapsed() };
+    let work = summary::Work { measured, by_block, pictures, elapsed: started.elapsed() };
     Ok(summary::report(&Made { manifest: title.manifest(), folder: title.path(), audio_bytes }, &[], &work))
 }
 

@@ -39,8 +39,45 @@ pub struct EncodeReport {
     pub qualities: Vec<QualityReport>,
     /// Number of pictures that the qualities were measured on.
     pub measured_pictures: u64,
+    /// Of a title in halves, the steps of each block that was measured.
+    pub by_block: Vec<BlockReport>,
     /// What people should know.
     pub warnings: Vec<String>,
+}
+
+/// The steps of one block of a title in halves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlockReport {
+    /// Its index.
+    pub block: u32,
+    /// How long it is.
+    pub seconds: f64,
+    /// Bronze first.
+    pub steps: Vec<StepReport>,
+}
+
+/// One step of a block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepReport {
+    /// As in [`QualityReport::quality`].
+    pub step: String,
+    /// Rate in kbit/s with all below it and the sound.
+    pub kbit_s: f64,
+    /// PSNR of luma in dB: of the mean squared error over the block's pictures.
+    pub psnr_y: f64,
+    /// PSNR of luma of its worst picture, in dB.
+    pub worst_psnr_y: f64,
+}
+
+impl BlockReport {
+    /// Whether each step costs more than the one below and is better in the mean.
+    pub fn rises(&self) -> bool {
+        let above = |pair: &[StepReport]| match pair {
+            [low, high] => high.psnr_y > low.psnr_y && high.kbit_s > low.kbit_s,
+            _ => true,
+        };
+        self.steps.windows(2).all(above)
+    }
 }
 
 /// The rate of one layer.

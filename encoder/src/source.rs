@@ -3,8 +3,11 @@
 
 mod audio;
 mod edits;
+mod gif;
 mod graph;
 mod link;
+mod notice;
+mod overlooked;
 mod tap;
 mod timeline;
 mod tracks;
@@ -34,6 +37,10 @@ const MAX_SOUND: usize = 16_384;
 const CUT: Span = Span::from_millis(300);
 /// People notice when the sound ends so much earlier than the pictures.
 const NOTICED_SILENCE: Span = Span::from_millis(500);
+
+/// Containers whose middle is damaged are read on behind it; this much is more than
+/// what clocks are off by.
+const NOTICED_HOLE: Span = Span::from_millis(60);
 
 /// What kind of film it is, known once the first picture is decoded.
 #[derive(Debug, Clone)]
@@ -113,7 +120,7 @@ impl Source {
         let format = FilmFormat {
             size: (info.width(), info.height()),
             rate,
-            look: Look::of(&info),
+            look: Look::of(&info, graph.full_range()),
             audio: audio.clone(),
         };
         let mut source = Self {
@@ -163,6 +170,11 @@ impl Source {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let pictures = Span::from_ticks(self.timeline.last(), self.timescale());
         if let Some(clock) = &self.clock {
+            if let Some((at, length)) = clock.hole().filter(|(_, length)| *length > NOTICED_HOLE) {
+                self.graph.warn(&format!(
+                    "at {at} the sound is interrupted for {length}: data may be missing there, of the pictures too"
+                ));
+            }
             let silent = pictures.saturating_sub(clock.end());
             if silent > NOTICED_SILENCE {
                 self.graph.warn(&format!("the sound ends {silent} before the pictures"));

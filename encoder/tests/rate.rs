@@ -34,6 +34,15 @@ fn a_title_in_halves_has_five_steps_that_rise_in_rate_and_quality() {
     let worst: Vec<f64> = report.qualities.iter().map(|step| step.worst_psnr_y).collect();
     assert!(worst[1] < report.qualities[1].psnr_y - 0.1 && worst.is_sorted(), "{worst:?}");
 
+    // And so in each block, all of which are measured.
+    assert_eq!(report.by_block.iter().map(|block| block.block).collect::<Vec<_>>(), [0, 1]);
+    for block in &report.by_block {
+        assert_eq!(block.steps.iter().map(|step| step.step.as_str()).collect::<Vec<_>>(), names);
+        assert!(block.rises(), "{block:?}");
+    }
+    let kbits: f64 = report.by_block.iter().map(|block| block.steps[4].kbit_s * block.seconds).sum();
+    assert!((kbits / report.seconds - report.qualities[4].kbit_s).abs() < 0.01, "the same bytes");
+
     let manifest = title.manifest();
     assert_eq!(manifest.version, MANIFEST_VERSION);
     let found = verify(&title);

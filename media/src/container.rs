@@ -27,6 +27,7 @@ mod index;
 mod init;
 mod init_read;
 mod parse;
+mod tracks;
 
 pub use edits::{Edit, EditError, EditedFilm, EditedTrack, read_edits};
 pub use fragment::{write_chunk, write_halves};
@@ -34,6 +35,7 @@ pub use index::random_access_index;
 pub use init::{base_codec, base_init, enhancement_init};
 pub use init_read::{avc_config, enhancement_key};
 pub use parse::parse_chunk;
+pub use tracks::{FilmTrack, FilmTracks, read_tracks};
 
 use bytes::Bytes;
 

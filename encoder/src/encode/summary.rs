@@ -1,6 +1,6 @@
 //! The final report.
 
-use crate::report::{EncodeReport, LayerReport, Measured, QualityReport, to_f64};
+use crate::report::{BlockReport, EncodeReport, LayerReport, Measured, QualityReport, StepReport, to_f64};
 use media::{Layer, Manifest, Quality};
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use std::time::Duration;
 /// What was done to make the title.
 pub(crate) struct Work {
     pub(crate) measured: Measured,
+    /// Of a title in halves, that of each block from the first on.
+    pub(crate) by_block: Vec<Measured>,
     /// Pictures encoded.
     pub(crate) pictures: u64,
     pub(crate) elapsed: Duration,
@@ -21,7 +23,7 @@ pub(crate) struct Made<'a> {
 }
 
 pub(crate) fn report(made: &Made<'_>, warnings: &[String], work: &Work) -> EncodeReport {
-    let Work { measured, pictures, elapsed } = work;
+    let Work { measured, by_block, pictures, elapsed } = work;
     let manifest = made.manifest;
     // The blocks of a part do not follow each other.
     let ticks = manifest.blocks.iter().map(|block| block.duration).sum();
@@ -70,8 +72,34 @@ pub(crate) fn report(made: &Made<'_>, warnings: &[String], work: &Work) -> Encod
         layers: layers.collect(),
         qualities: qualities.collect(),
         measured_pictures: measured.pictures,
+        by_block: (0..).zip(by_block).filter_map(|(index, block)| by_steps(manifest, index, block)).collect(),
         warnings: warnings.to_vec(),
     }
+}
+
+/// The steps of one block, if it was measured.
+fn by_steps(manifest: &Manifest, index: u32, measured: &Measured) -> Option<BlockReport> {
+    let block = manifest.blocks.get(usize::try_from(index).ok()?).filter(|_| measured.pictures > 0)?;
+    let seconds = manifest.at(block.duration).as_secs_f64();
+    let kbit_s = |bytes: u64| to_f64(bytes) * 8.0 / 1_000.0 / seconds.max(1e-9);
+    let nothing = vec![0.0; block.chunks.len()];
+    let names = steps(manifest, &nothing, |_| 0.0).into_iter().map(|(name, _)| name);
+    let (mut below, mut rates) = (0, Vec::new());
+    for (number, chunk) in block.chunks.iter().enumerate() {
+        let half = number.checked_sub(1).and_then(|enhancement| block.halves.get(enhancement));
+        rates.extend(half.map(|half| kbit_s(below + half.length)));
+        below += chunk.length;
+        rates.push(kbit_s(below));
+    }
+    let means = measured.means();
+    let steps = names.zip(rates).zip(means);
+    let steps = steps.map(|((step, kbit_s), [psnr_y, worst_psnr_y, _])| StepReport {
+        step,
+        kbit_s,
+        psnr_y,
+        worst_psnr_y,
+    });
+    Some(BlockReport { block: index, seconds, steps: steps.collect() })
 }
 
 /// Name and rate in kbit/s of each quality, lowest first, and of each step

@@ -46,17 +46,25 @@ pub(crate) struct AudioClock {
     priming: u32,
     origin: i64,
     next: Option<u64>,
+    /// Where the first hole in the sound begins and ends, in samples.
+    hole: Option<(u64, u64)>,
 }
 
 impl AudioClock {
     /// `origin` is the time of the first picture in nanoseconds.
     pub(crate) fn new(format: &AudioFormat, origin: i64) -> Self {
-        Self { rate: format.sample_rate, priming: format.priming, origin, next: None }
+        Self { rate: format.sample_rate, priming: format.priming, origin, next: None, hole: None }
     }
 
     /// Where the sound that was placed ends.
     pub(crate) fn end(&self) -> Span {
         Span::from_ticks(self.next.unwrap_or(0), self.rate)
+    }
+
+    /// Where sound is missing for the first time in the middle of it, and how long.
+    pub(crate) fn hole(&self) -> Option<(Span, Span)> {
+        let (from, to) = self.hole?;
+        Some((Span::from_ticks(from, self.rate), Span::from_ticks(to.saturating_sub(from), self.rate)))
     }
 
     /// The frame with its place, or nothing if it starts before the first
@@ -74,7 +82,11 @@ impl AudioClock {
         let pts = match self.next {
             Some(next) if next.abs_diff(said) <= tolerance => next,
             Some(next) if said < next => return None,
-            Some(_) | None => said,
+            Some(next) => {
+                self.hole.get_or_insert((next, said));
+                said
+            }
+            None => said,
         };
         self.next = Some(pts.saturating_add(AAC_FRAME));
         Some(AudioSample { pts, duration: AAC_FRAME, data })
@@ -109,5 +121,7 @@ mod tests {
         assert_eq!(at(1_500), Some(24_000));
         assert_eq!(at(1_480), None, "an overlap");
         assert_eq!(at(1_522), Some(25_024));
+        let hole = (Span::from_ticks(2_576, 48_000), Span::from_ticks(21_424, 48_000));
+        assert_eq!(clock.hole(), Some(hole), "told once, where it begins");
     }
 }

@@ -57,19 +57,7 @@ impl Edits {
     /// Hides them from the demuxer: whoever pulls their bytes from the file gets
     /// others instead.
     pub(super) fn hide(&self, decoder: &gst::Element) {
-        let overwrites = self.film.overwrites.clone();
-        decoder.connect("source-setup", false, move |values| {
-            let source = values.get(1)?.get::<gst::Element>().ok()?;
-            let overwrites = overwrites.clone();
-            let kinds = gst::PadProbeType::PULL | gst::PadProbeType::BUFFER;
-            source.static_pad("src")?.add_probe(kinds, move |_, info| {
-                if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data {
-                    overwrite(buffer, &overwrites);
-                }
-                gst::PadProbeReturn::Ok
-            });
-            None
-        });
+        overwrite_as_read(decoder, self.film.overwrites.clone());
     }
 
     /// The parts of the track with this stream; none if it is displayed whole.
@@ -96,6 +84,22 @@ impl Edits {
             self.film.tracks.iter().filter_map(|track| track.edits.last()).map(end).collect();
         ends?.into_iter().max().map(Span::from_nanos)
     }
+}
+
+/// Gives whoever reads the film other bytes at these places.
+pub(super) fn overwrite_as_read(decoder: &gst::Element, overwrites: Vec<(u64, [u8; 4])>) {
+    decoder.connect("source-setup", false, move |values| {
+        let source = values.get(1)?.get::<gst::Element>().ok()?;
+        let overwrites = overwrites.clone();
+        let kinds = gst::PadProbeType::PULL | gst::PadProbeType::BUFFER;
+        source.static_pad("src")?.add_probe(kinds, move |_, info| {
+            if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data {
+                overwrite(buffer, &overwrites);
+            }
+            gst::PadProbeReturn::Ok
+        });
+        None
+    });
 }
 
 /// Writes whatever part of these bytes belongs here.

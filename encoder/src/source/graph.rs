@@ -3,7 +3,10 @@
 use super::RawInfo;
 use super::audio::AudioFormat;
 use super::edits::{Cut, Edits};
+use super::gif;
 use super::link::{Heard, listen, lock};
+use super::notice;
+use super::overlooked::Overlooked;
 use super::tap::Tap;
 use super::tracks;
 use crate::drive::make;
@@ -61,12 +64,16 @@ pub(super) struct Graph {
     seen: Option<(gst::Caps, RawInfo)>,
     /// The time that a picture without one gets.
     next_time: i64,
+    /// Whether decoded pictures follow each other without times of their own.
+    untimed: bool,
     /// Whether sound is made anew.
     made: bool,
     video: Option<Tap>,
     audio: Option<Tap>,
     sound_caps: Option<gst::Caps>,
     edits: Option<Edits>,
+    /// What is read instead of the film.
+    copy: Option<gif::Copy>,
     /// What the edits leave of the pictures and of the sound.
     cuts: (Option<Cut>, Option<Cut>),
 }
@@ -91,22 +98,31 @@ fn strict(pipeline: &gst::Pipeline) {
 /// Opens a film and waits until its streams are known.
 pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeError> {
     let uri = film.uri()?;
+    let copy = gif::Copy::of(film)?;
+    let uri = copy.as_ref().map_or(uri, gif::Copy::uri);
     // What comes through a pipe comes once, so that its sound cannot be looked at first.
     let twice = !matches!(film, Input::Pipe);
-    let edits = Edits::read(film)?;
-    let mut graph = Graph::start(&uri, twice, edits.clone())?;
+    let (edits, overlooked) = (Edits::read(film)?, Overlooked::read(film)?);
+    let mut graph = Graph::start(&uri, twice, edits.clone(), overlooked.clone())?;
     if !graph.preroll(cancel)? {
         // The sound is no AAC-LC as it stands: have it decoded and made anew.
         drop(graph);
-        graph = Graph::start(&uri, false, edits)?;
+        graph = Graph::start(&uri, false, edits, overlooked)?;
         graph.preroll(cancel)?;
     }
+    graph.copy = copy;
     Ok(graph)
 }
 
 impl Graph {
     /// Starts decoding. With `pass_aac` compressed AAC is taken as it is.
-    fn start(uri: &str, pass_aac: bool, edits: Option<Edits>) -> Result<Self, EncodeError> {
+    fn start(
+        uri: &str,
+        pass_aac: bool,
+        edits: Option<Edits>,
+        overlooked: Overlooked,
+    ) -> Result<Self, EncodeError> {
+        tracks::pass_over_alpha();
         let decoder = make("uridecodebin")?;
         // Any memory is taken here; the elements behind ask for plain memory.
         let raw = |name: &str| gst::Structure::new_empty(name);
@@ -123,12 +139,14 @@ impl Graph {
         if let Some(edits) = &edits {
             edits.hide(&decoder);
         }
+        overlooked.keep_short_tracks(&decoder);
         let pipeline = gst::Pipeline::new();
         strict(&pipeline);
         let failed = |why: &str| EncodeError::NoFilm { why: why.to_owned() };
         pipeline.add(&decoder).map_err(|_| failed("the pipeline cannot be built"))?;
         let bus = pipeline.bus().ok_or_else(|| failed("the pipeline cannot be watched"))?;
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(Heard { overlooked, ..Heard::default() }));
+        notice::undecoded(&decoder, &heard);
         listen(&decoder, &pipeline, &heard);
         let graph = Self {
             pipeline,
@@ -139,11 +157,13 @@ impl Graph {
             forgiving: false,
             seen: None,
             next_time: 0,
+            untimed: false,
             made: false,
             video: None,
             audio: None,
             sound_caps: None,
             edits,
+            copy: None,
             cuts: (None, None),
         };
         if graph.pipeline.set_state(gst::State::Playing).is_err() {
@@ -172,8 +192,9 @@ impl Graph {
             self.audio = self.audio.take().or(audio.map(Tap::new));
             if self.video.is_none() {
                 self.check()?;
-                return Err(EncodeError::NoVideo);
+                return Err(self.without_pictures());
             }
+            self.untimed = tracks::untimed(&self.pipeline);
             for told in tracks::left_out(&self.pipeline) {
                 self.warn(&told);
             }
@@ -195,6 +216,19 @@ impl Graph {
             self.warn("the sound cannot be used; the title is silent");
             return Ok(true);
         }
+    }
+
+    fn without_pictures(&self) -> EncodeError {
+        let heard = lock(&self.heard);
+        let coding = heard.undecoded.iter().find(|coding| !coding.starts_with("audio/"));
+        coding.map_or(EncodeError::NoVideo, |coding| EncodeError::NoFilm {
+            why: format!("there is no decoder for its pictures ({coding})"),
+        })
+    }
+
+    /// Whether samples use all values from 0 to 255 although the format does not say so.
+    pub(super) fn full_range(&self) -> bool {
+        lock(&self.heard).full_range
     }
 
     /// What the first frame of sound says; none without sound or if it is not
@@ -225,7 +259,7 @@ impl Graph {
         let caps = sample.caps().ok_or(EncodeError::Picture("a picture without a format".into()))?;
         let info = self.info(caps)?;
         let buffer = sample.buffer_owned().ok_or(EncodeError::Picture("an empty sample".into()))?;
-        let time = said.unwrap_or(self.next_time);
+        let time = said.filter(|_| !self.untimed).unwrap_or(self.next_time);
         if buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
             return Err(self.broken("a picture is damaged".into()));
         }
@@ -283,8 +317,15 @@ impl Graph {
 
     /// The same of all its data.
     fn whole_length(&self) -> Option<media::Span> {
+        if let Some(told) = lock(&self.heard).overlooked.length() {
+            return Some(told);
+        }
         let length = self.pipeline.query_duration::<gst::ClockTime>()?;
-        Some(media::Span::from_nanos(length.nseconds()))
+        let length = media::Span::from_nanos(length.nseconds());
+        // Matroska counts its length from nothing, and its times from the first one.
+        let shift = self.video.as_ref().map_or(0, Tap::shift);
+        let matroska = tracks::counted(&self.pipeline) == Some(tracks::MATROSKA);
+        Some(if matroska { length.saturating_sub(media::Span::from_nanos(shift)) } else { length })
     }
 
     /// The same, where the container counts it and is not guessed at.
@@ -292,11 +333,8 @@ impl Graph {
         if let Some(edits) = &self.edits {
             return edits.data_end();
         }
-        let counted = tracks::counted(&self.pipeline)?;
-        // Matroska counts its length from nothing, and its times from the first one.
-        let shift = self.video.as_ref().map_or(0, Tap::shift);
-        let shift = if counted == tracks::MATROSKA { shift } else { 0 };
-        Some(self.length()?.saturating_sub(media::Span::from_nanos(shift)))
+        tracks::counted(&self.pipeline)?;
+        self.length()
     }
 
     /// How far the film was read, by the clock that its length is told by.
@@ -320,7 +358,10 @@ impl Graph {
 
     /// All that people should know.
     pub(super) fn warnings(&self) -> Vec<String> {
-        lock(&self.heard).warnings.clone()
+        let heard = lock(&self.heard);
+        let sound = heard.undecoded.iter().filter(|coding| coding.starts_with("audio/"));
+        let sound = sound.map(|coding| format!("there is no decoder for a track of sound ({coding})"));
+        heard.warnings.iter().cloned().chain(sound).collect()
     }
 
     fn info(&mut self, caps: &gst::CapsRef) -> Result<RawInfo, EncodeError> {
@@ -423,6 +464,9 @@ fn told(error: &str, details: &str) -> String {
     }
     if error.starts_with("Internal data stream error") && details.contains("SoupHTTPSrc") {
         return "nothing could be fetched from there".into();
+    }
+    if error.starts_with("Internal data stream error") {
+        return "its data make no sense to its reader".into();
     }
     error.to_owned()
 }

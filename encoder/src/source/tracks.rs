@@ -22,6 +22,28 @@ pub(super) fn counted(pipeline: &gst::Pipeline) -> Option<&'static str> {
     demuxers(pipeline).find_map(|(name, _)| COUNTING.into_iter().find(|known| *known == name))
 }
 
+/// Whether pictures are decoded without times: the decoder of GIFs gives all that
+/// of the first, but tells how long each is displayed.
+pub(super) fn untimed(pipeline: &gst::Pipeline) -> bool {
+    demuxers(pipeline).any(|(name, _)| name == "avdemux_gif")
+}
+
+/// Transparency is not carried, and the decoders of VP8 and VP9 that care for it
+/// cannot be found their place behind a parser: the plain ones shall be taken.
+pub(super) fn pass_over_alpha() {
+    for name in ["vp8alphadecodebin", "vp9alphadecodebin"] {
+        if let Some(factory) = gst::ElementFactory::find(name) {
+            factory.set_rank(gst::Rank::NONE);
+        }
+    }
+}
+
+fn transparent(pad: &gst::Pad) -> bool {
+    let caps = pad.current_caps();
+    let said = caps.as_ref().and_then(|caps| caps.structure(0)?.get::<bool>("codec-alpha").ok());
+    said == Some(true)
+}
+
 fn adaptive(demuxer: &gst::Element) -> bool {
     let class = demuxer.factory().and_then(|factory| factory.metadata("klass").map(str::to_owned));
     class.is_some_and(|class| class.contains("Adaptive"))
@@ -34,11 +56,8 @@ pub(super) fn left_out(pipeline: &gst::Pipeline) -> Vec<String> {
     if found.iter().any(adaptive) {
         found.retain(adaptive);
     }
-    let names: Vec<String> = found
-        .iter()
-        .flat_map(gst::prelude::ElementExtManual::src_pads)
-        .map(|pad| pad.name().to_string())
-        .collect();
+    let pads: Vec<gst::Pad> = found.iter().flat_map(gst::prelude::ElementExtManual::src_pads).collect();
+    let names: Vec<String> = pads.iter().map(|pad| pad.name().to_string()).collect();
     let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count();
     let mut told = Vec::new();
     let tracks = |count: usize| if count == 1 { "track" } else { "tracks" };
@@ -50,6 +69,9 @@ pub(super) fn left_out(pipeline: &gst::Pipeline) -> Vec<String> {
     }
     if let text @ 1.. = count("subtitle") + count("subpicture") {
         told.push(format!("{text} {} of subtitles left out: subtitles are not carried", tracks(text)));
+    }
+    if pads.iter().any(transparent) {
+        told.push("the transparency of the pictures is left out".into());
     }
     told
 }

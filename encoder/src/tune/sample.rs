@@ -1,5 +1,6 @@
 //! A few blocks of a film, encoded as often as the search needs.
 
+use super::layers;
 use crate::base::{self, BaseFormat};
 use crate::blocks::{Cutter, FilmBlock};
 use crate::encode::plan::block_ticks;
@@ -46,10 +47,10 @@ struct CodedBase {
 
 /// Bytes of each layer and squared error of each tier of a block.
 #[derive(Default)]
-struct Sums {
-    bytes: Vec<u64>,
-    errors: Vec<f64>,
-    pictures: u64,
+pub(super) struct Sums {
+    pub(super) bytes: Vec<u64>,
+    pub(super) errors: Vec<f64>,
+    pub(super) pictures: u64,
 }
 
 impl Sample {
@@ -112,11 +113,12 @@ impl Sample {
     ) -> Result<Vec<Tier>, EncodeError> {
         if self.coded.as_ref().map(|(crf, _)| *crf) != Some(crf) {
             let format = BaseFormat { crf, ..self.base.clone() };
-            let coded = self.each(cancel, |_, block| self.code_base(&format, block))?;
+            let coded = self.each(cancel, self.jobs, |_, block| self.code_base(&format, block))?;
             self.coded = Some((crf, coded));
         }
         let bases = self.coded.as_ref().map(|(_, bases)| bases.as_slice()).unwrap_or_default();
-        let coded = self.each(cancel, |index, block| match bases.get(index) {
+        let lines = if quantizers.len() > 1 { self.jobs.div_ceil(2) } else { self.jobs };
+        let coded = self.each(cancel, lines, |index, block| match bases.get(index) {
             Some(base) => self.code_layers(block, base, quantizers),
             None => Err(EncodeError::Empty),
         })?;
@@ -132,11 +134,12 @@ impl Sample {
         Ok(tiers.collect())
     }
 
-    /// Does something with each block, several at a time; what comes of it is in
+    /// Does something with each block, `jobs` at a time; what comes of it is in
     /// the blocks' order.
     fn each<T: Send>(
         &self,
         cancel: &AtomicBool,
+        jobs: usize,
         work: impl Fn(usize, &FilmBlock) -> Result<T, EncodeError> + Sync,
     ) -> Result<Vec<T>, EncodeError> {
         let next = AtomicUsize::new(0);
@@ -152,7 +155,7 @@ impl Sample {
             }
         };
         let mut all = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.jobs).map(|_| scope.spawn(run)).collect();
+            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(run)).collect();
             let joined = threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -181,16 +184,10 @@ impl Sample {
         quantizers: &[u8],
     ) -> Result<Sums, EncodeError> {
         let mut encoder = LayerEncoder::lowest(&self.ladder, self.preset, quantizers, self.halves)?;
-        encoder.start_block_of(block.pictures.iter().map(|shown| &shown.picture))?;
-        let mut sums = Sums { bytes: vec![0; quantizers.len()], ..Sums::default() };
+        let pairs = block.pictures.iter().map(|shown| &shown.picture).zip(&base.pictures);
+        let paired = self.jobs > 1 && quantizers.len() > 1;
+        let mut sums = layers::code(&mut encoder, pairs, paired)?;
         sums.bytes.insert(0, base.bytes);
-        for (shown, below) in block.pictures.iter().zip(&base.pictures) {
-            let coded = encoder.encode(&shown.picture, below)?;
-            let errors = coded.qualities.iter().map(|quality| metrics::mse_y(&shown.picture, quality));
-            let layers = std::iter::once(0).chain(coded.layers.iter().map(|data| length(data)));
-            let errors = errors.collect::<Result<_, _>>()?;
-            sums.add(&Sums { bytes: layers.collect(), errors, pictures: 1 });
-        }
         Ok(sums)
     }
 }
@@ -206,7 +203,7 @@ impl Sums {
     }
 }
 
-fn length(data: &[u8]) -> u64 {
+pub(super) fn length(data: &[u8]) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 

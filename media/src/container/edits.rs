@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Boxes that are looked at on one level; more are nonsense.
 const MAX_BOXES: usize = 10_000;
 /// Tracks whose edits are read.
-const MAX_TRACKS: usize = 64;
+pub(super) const MAX_TRACKS: usize = 64;
 /// Edits of a track that are read.
 const MAX_EDITS: u32 = 10_000;
 /// Composition offsets that are looked through for the least one.
@@ -87,15 +87,16 @@ pub fn read_edits<F: Read + Seek>(film: &mut F) -> io::Result<Result<EditedFilm,
 }
 
 /// Where the body of a box lies in the file.
-type Body = std::ops::Range<u64>;
+pub(super) type Body = std::ops::Range<u64>;
 
-struct Reader<'a, F> {
-    film: &'a mut F,
+/// Finds boxes and numbers in a film that need not be sound.
+pub(super) struct Reader<'a, F> {
+    pub(super) film: &'a mut F,
 }
 
 impl<F: Read + Seek> Reader<'_, F> {
     /// Up to `N` bytes; fewer only at the end of the file.
-    fn bytes<const N: usize>(&mut self, at: u64) -> io::Result<Option<[u8; N]>> {
+    pub(super) fn bytes<const N: usize>(&mut self, at: u64) -> io::Result<Option<[u8; N]>> {
         self.film.seek(SeekFrom::Start(at))?;
         let mut bytes = [0; N];
         match self.film.read_exact(&mut bytes) {
@@ -105,7 +106,7 @@ impl<F: Read + Seek> Reader<'_, F> {
         }
     }
 
-    fn number(&mut self, body: &Body, at: u64) -> io::Result<Option<u32>> {
+    pub(super) fn number(&mut self, body: &Body, at: u64) -> io::Result<Option<u32>> {
         let at = body.start.saturating_add(at);
         if at.saturating_add(4) > body.end {
             return Ok(None);
@@ -113,13 +114,13 @@ impl<F: Read + Seek> Reader<'_, F> {
         Ok(self.bytes::<4>(at)?.map(u32::from_be_bytes))
     }
 
-    fn long(&mut self, body: &Body, at: u64) -> io::Result<Option<u64>> {
+    pub(super) fn long(&mut self, body: &Body, at: u64) -> io::Result<Option<u64>> {
         let (high, low) = (self.number(body, at)?, self.number(body, at.saturating_add(4))?);
         Ok(high.zip(low).map(|(high, low)| (u64::from(high) << 32) | u64::from(low)))
     }
 
     /// The bodies of the first boxes of this kind in a range.
-    fn all(&mut self, within: Body, kind: [u8; 4], most: usize) -> io::Result<Vec<Body>> {
+    pub(super) fn all(&mut self, within: Body, kind: [u8; 4], most: usize) -> io::Result<Vec<Body>> {
         let (mut at, mut found) = (within.start, Vec::new());
         for _ in 0..MAX_BOXES {
             let inside = at.saturating_add(8) <= within.end;
@@ -148,11 +149,11 @@ impl<F: Read + Seek> Reader<'_, F> {
         Ok(found)
     }
 
-    fn find(&mut self, within: Body, kind: [u8; 4]) -> io::Result<Option<Body>> {
+    pub(super) fn find(&mut self, within: Body, kind: [u8; 4]) -> io::Result<Option<Body>> {
         Ok(self.all(within, kind, 1)?.pop())
     }
 
-    fn path(&mut self, within: Body, kinds: &[[u8; 4]]) -> io::Result<Option<Body>> {
+    pub(super) fn path(&mut self, within: Body, kinds: &[[u8; 4]]) -> io::Result<Option<Body>> {
         let mut body = within;
         for kind in kinds {
             let Some(inner) = self.find(body, *kind)? else { return Ok(None) };
@@ -162,7 +163,7 @@ impl<F: Read + Seek> Reader<'_, F> {
     }
 
     /// Ticks a second, from an `mvhd` or `mdhd` box.
-    fn timescale(&mut self, header: &Body) -> io::Result<Option<u32>> {
+    pub(super) fn timescale(&mut self, header: &Body) -> io::Result<Option<u32>> {
         let wide = self.number(header, 0)?.is_some_and(|version| version >> 24 == 1);
         Ok(self.number(header, if wide { 20 } else { 12 })?.filter(|scale| *scale > 0))
     }
