@@ -158,7 +158,8 @@ fn the_silence_of_an_idle_standby_is_not_that_of_who_serves() {
     rig.run(700.ms());
     rig.hang(A);
     rig.run(900.ms());
-    let silent = |rig: &Rig, id| rig.count(|event| matches!(event, Event::Silent { source, .. } if *source == id));
+    let silent =
+        |rig: &Rig, id| rig.count(|event| matches!(event, Event::Silent { source, .. } if *source == id));
     assert_eq!((silent(&rig, A), silent(&rig, B)), (0, 1));
     rig.wake(A);
     rig.run(10.s());
