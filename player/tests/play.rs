@@ -110,6 +110,37 @@ async fn the_serving_base_node_falls_silent_and_nobody_notices() {
     assert!(over.buffer_ms > 1_500, "{over:?}");
 }
 
+/// Whoever fell silent is dialled anew; when it is heard again, that this dial comes
+/// to nothing is no loss.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_silent_for_a_moment_is_not_lost_with_the_dial_that_fails() {
+    let _alone = STAGE.lock().await;
+    let network = Network::start(&FILM);
+    let mut told = Vec::new();
+    let mut options = network.options();
+    options.limit = Some(Span::from_millis(6_000));
+    let report = network
+        .play(options, |event, _| match event {
+            PlayerEvent::Status { position_ms: 2_000.., .. } if told.is_empty() => {
+                told.push("hangs");
+                network.hang("base-1", true);
+            }
+            PlayerEvent::SourceSilent { node, .. } if node == "base-1" => {
+                told.push("silent");
+                let nobody = &network.nodes["base-1"].moods.greets_nobody;
+                nobody.store(true, std::sync::atomic::Ordering::SeqCst);
+                network.hang("base-1", false);
+            }
+            PlayerEvent::SourceUp { node, .. } if node == "base-1" => told.push("up"),
+            PlayerEvent::SourceLost { node, .. } if node == "base-1" => told.push("lost"),
+            _ => {}
+        })
+        .await
+        .unwrap();
+    assert_eq!(told, ["hangs", "silent", "up"]);
+    assert_whole(&report);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn quality_falls_when_the_last_source_is_gone_and_returns_with_it() {
     let _alone = STAGE.lock().await;

@@ -175,6 +175,11 @@ impl Player {
         self.requests.get(request).is_some()
     }
 
+    /// Whether a connection to a source stands, and is not silent.
+    pub fn hears(&self, source: SourceId) -> bool {
+        self.sources.is_up(source) && !self.sources.is_silent(source)
+    }
+
     /// The position on screen, run on from the last report.
     pub fn position(&self) -> Span {
         self.playback.as_ref().map_or(Span::ZERO, |playback| playback.at(self.now))

@@ -89,6 +89,10 @@ impl Driver {
     fn lose(&mut self, source: SourceId, generation: u64) {
         if self.network.dials.get(&source).is_some_and(|(dialled, _)| *dialled == generation) {
             self.network.dials.remove(&source);
+            // It was dialled anew because it was silent, and has been heard since.
+            if self.network.links.contains_key(&source) && self.machine.hears(source) {
+                return;
+            }
         } else if self.network.standing.get(&source) == Some(&generation) {
             self.network.standing.remove(&source);
             self.network.links.remove(&source);

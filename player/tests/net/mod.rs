@@ -29,6 +29,8 @@ pub struct Moods {
     pub refusals: AtomicU32,
     /// Milliseconds until it answers anything but requests.
     pub greets_after: AtomicU64,
+    /// Who comes from now on is not greeted.
+    pub greets_nobody: AtomicBool,
     /// It serves nobody: it holds itself ready, or knows who serves.
     pub stands_by: AtomicBool,
     /// Everything heard but greetings and probes.
@@ -213,6 +215,7 @@ async fn serve(
             continue;
         }
         match happening {
+            Happening::Linked { .. } if moods.greets_nobody.load(Ordering::SeqCst) => {}
             Happening::Linked { link, connection, .. } => {
                 let hello = Hello { version: PROTOCOL_VERSION, peer: name, role: Role::Node };
                 say(&connection, Message::Hello(hello), moods.greets_after.load(Ordering::SeqCst));

@@ -163,7 +163,9 @@ impl Sources {
         source.failed = true;
         source.silent = false;
         source.vigil.lost();
-        if was_up {
+        // Of whom nothing was asked, nothing was waited for either.
+        let waited = was_up && source.open > 0;
+        if waited {
             self.forget_rate(now);
         }
         was_up
@@ -371,10 +373,12 @@ impl Sources {
     pub(crate) fn poll(&mut self, now: Time, layers: u8, config: &PlayerConfig) -> Vec<SourceAction> {
         self.now = now;
         let mut actions = Vec::new();
+        let mut waited = false;
         let wanted = self.wanted(layers, config);
         for (id, source) in &mut self.known {
             if source.link == Link::Up {
                 if !source.silent && source.silence_at(config).is_some_and(|when| when <= now) {
+                    waited |= source.open > 0;
                     source.silent = true;
                     source.failed = true;
                     source.redial_at = now;
@@ -397,7 +401,7 @@ impl Sources {
                 actions.push(SourceAction::Dial(*id));
             }
         }
-        if actions.iter().any(|action| matches!(action, SourceAction::Silent(..))) {
+        if waited {
             self.forget_rate(now);
         }
         actions

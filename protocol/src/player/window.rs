@@ -210,11 +210,22 @@ impl Player {
             }
             return;
         };
-        slot.open = true;
-        slot.retry_at = None;
-        slot.asked.get_or_insert(now);
+        if self.is_out_of_reach(now, block, layer, source) {
+            return;
+        }
+        if let Some(slot) = self.buffer.existing_mut(block, layer) {
+            slot.open = true;
+            slot.retry_at = None;
+            slot.asked.get_or_insert(now);
+        }
         self.sources.set_serving(layer, source);
         self.send_request(now, OpenRequest { block, layer, source, asked: now, hedge: false });
+    }
+
+    /// Whether an enhancement's time is over before a source so far away, or behind
+    /// so deep a queue, can have answered: what is sent in vain only delays Base.
+    fn is_out_of_reach(&self, now: Time, block: u32, layer: Layer, source: SourceId) -> bool {
+        layer != Layer::BASE && self.deadline(now, block, layer) < self.sources.round_trip(source)
     }
 
     fn send_request(&mut self, now: Time, request: OpenRequest) {

@@ -154,12 +154,18 @@ async fn viewers_that_vanish_in_the_middle_leave_room_for_a_hundred_more() {
     let node = rig.serve(config).await;
     for number in 0..=100 {
         let mut viewer = rig.viewer(&node).await;
-        while viewer.open("film").await == Err(Refusal::Full) {
-            tokio::task::yield_now().await;
-        }
         let id = media::ChunkId { title: "film".parse().unwrap(), block: 0, layer: Layer::ENH2 };
         let request = StreamRequest::Chunk(protocol::ChunkRequest::whole(id, 1000));
-        let mut reader = viewer.connection.open(&request, Expect::AtMost(1 << 20)).await.unwrap();
+        let mut reader = loop {
+            while viewer.open("film").await == Err(Refusal::Full) {
+                tokio::task::yield_now().await;
+            }
+            match viewer.connection.open(&request, Expect::AtMost(1 << 20)).await {
+                // The machine was busy for longer than the lease.
+                Err(RequestError::Refused(Refusal::NotServing)) => {}
+                reader => break reader.unwrap(),
+            }
+        };
         if number == 100 {
             assert!(reader.next_piece().await.unwrap().is_some());
         }
@@ -181,7 +187,8 @@ async fn a_viewer_that_never_reads_its_messages_is_dropped() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, flood).await.unwrap();
+    // It takes a hundred thousand messages: a second of a machine that does nothing else.
+    tokio::time::timeout(6 * PATIENCE, flood).await.unwrap();
     let reason = viewer.connection.close_reason();
     assert_eq!(reason, Some(ClosedBy::Peer("messages are not taken".into())));
 }

@@ -1,9 +1,9 @@
 //! Links that carry less than is wanted.
 
-use super::rig::{LENGTHS, Millis, Rig, title};
+use super::rig::{A, B, C, LENGTHS, Millis, Rig, title};
 use crate::player::*;
 use crate::quality::Cause;
-use media::{BitRate, Layer, Quality, Span};
+use media::{BitRate, Layer, Quality, Span, Time};
 
 const BASE: u64 = LENGTHS[0] * 8;
 const SILVER: u64 = (LENGTHS[0] + LENGTHS[1]) * 8;
@@ -133,4 +133,35 @@ fn what_a_start_shows_is_kept_up_at_any_round_trip() {
         let down = rig.transitions().into_iter().filter(|(_, from, to, _)| to < from).count();
         assert_eq!((down, rig.pipe.frozen), (0, Span::ZERO), "{round_trip} ms: {:?}", rig.transitions());
     }
+}
+
+#[test]
+fn whoever_cannot_answer_in_time_is_not_asked_for_an_enhancement() {
+    let asked = |round_trip: u64| {
+        let mut rig = Rig::new(1);
+        rig.delay(C, 60.s());
+        rig.put(Input::Connected { source: C, round_trip: round_trip.ms() });
+        rig.run_until(|rig| rig.count(|event| matches!(event, Event::Started { .. })) == 1);
+        rig.first(Time::ZERO, |output| matches!(output, Output::Request { source: C, .. })).is_some()
+    };
+    // A first block waits for its layers for as long as it lasts and 300 ms.
+    assert_eq!([4, 1_290, 1_310].map(asked), [true, true, false]);
+}
+
+/// On a crowded line silence is borne for longer. A standby of whom nothing is asked
+/// may be found silent there: that tells nothing about who serves.
+#[test]
+fn the_silence_of_an_idle_standby_is_not_that_of_who_serves() {
+    let mut rig = Rig::with(1, title(90, &LENGTHS), BitRate(BASE * 13 / 10), Quality::GOLD);
+    rig.run(20.s());
+    rig.hang(B);
+    rig.run(700.ms());
+    rig.hang(A);
+    rig.run(900.ms());
+    let silent =
+        |rig: &Rig, id| rig.count(|event| matches!(event, Event::Silent { source, .. } if *source == id));
+    assert_eq!((silent(&rig, A), silent(&rig, B)), (0, 1));
+    rig.wake(A);
+    rig.run(10.s());
+    assert_eq!((silent(&rig, A), rig.source_of(Layer::BASE), rig.pipe.frozen), (0, Some(A), Span::ZERO));
 }
