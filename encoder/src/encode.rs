@@ -1,7 +1,7 @@
 //! The whole way: one reader, as many threads that encode as there are cores, one
 //! writer. Few blocks are in memory, however long the film is.
 
-mod lines;
+pub(crate) mod lines;
 pub(crate) mod plan;
 pub(crate) mod summary;
 

@@ -1,7 +1,6 @@
 //! Settings by aims instead of by the knob: rates or a quality that the tiers
 //! shall have, found on a sample of the film's blocks before it is encoded.
 
-mod layers;
 mod sample;
 mod search;
 

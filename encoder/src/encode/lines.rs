@@ -35,13 +35,13 @@ type Coded = Result<CodedBlock, EncodeError>;
 
 /// The most a block may take, in bytes, to be made beside others by one thread each:
 /// two stay under a gigabyte with all that is around them.
-const BLOCK_BYTES: u64 = 350_000_000;
+pub(crate) const BLOCK_BYTES: u64 = 350_000_000;
 /// Bytes that a VP9 encoder of libvpx takes for each pixel, nearly half of it for tokens.
 const ENCODER_BYTES: u64 = 92;
 
 /// What a block takes in memory: `pictures` of it at display size, some of them twice
 /// while the next one is read, and an encoder for each enhancement.
-pub(super) fn block_bytes(ladder: &Ladder, pictures: u64) -> u64 {
+pub(crate) fn block_bytes(ladder: &Ladder, pictures: u64) -> u64 {
     let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
     let coded: u64 = (1..ladder.layers()).map(|layer| pixels(ladder.size(layer))).sum();
     let film = pixels(ladder.display()).saturating_mul(pictures).saturating_mul(3);
@@ -72,10 +72,12 @@ impl Crew {
         2 * self.pairs + self.singles + 1
     }
 
-    /// Pictures of the film in memory, if there are so many in a block.
+    /// Pictures of the film in memory, if there are so many in a block. Each thread
+    /// that makes whole blocks needs a whole one to begin with; where there is one
+    /// block at a time, half of the next one is read before its first half is made.
     pub(super) fn pictures(self, block: u64) -> u64 {
-        let blocks = (2 * self.pairs + self.singles).max(2);
-        u64::try_from(blocks).unwrap_or(u64::MAX).saturating_mul(block).saturating_add(AHEAD)
+        let halves = (3 * self.pairs + 2 * self.singles).max(3);
+        u64::try_from(halves).unwrap_or(u64::MAX).saturating_mul(block).div_ceil(2).saturating_add(AHEAD)
     }
 }
 
@@ -289,8 +291,9 @@ mod tests {
         assert_eq!(Crew::new(5, 2, large), Crew { pairs: 2, singles: 1 });
         assert_eq!(Crew::new(4, 1, large), Crew { pairs: 0, singles: 4 });
         assert_eq!(Crew::new(4, 2, BLOCK_BYTES), Crew { pairs: 0, singles: 4 });
-        assert_eq!((Crew::new(2, 2, large).blocks(), Crew::new(2, 2, large).pictures(25)), (3, 54));
-        assert_eq!((Crew::new(1, 2, large).blocks(), Crew::new(1, 2, large).pictures(25)), (2, 54));
+        assert_eq!((Crew::new(2, 2, large).blocks(), Crew::new(2, 2, large).pictures(25)), (3, 42));
+        assert_eq!((Crew::new(2, 2, 0).blocks(), Crew::new(2, 2, 0).pictures(25)), (3, 54));
+        assert_eq!((Crew::new(1, 2, large).blocks(), Crew::new(1, 2, large).pictures(25)), (2, 42));
     }
 
     #[test]

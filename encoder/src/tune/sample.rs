@@ -1,8 +1,8 @@
 //! A few blocks of a film, encoded as often as the search needs.
 
-use super::layers;
 use crate::base::{self, BaseFormat};
 use crate::blocks::{Cutter, FilmBlock};
+use crate::encode::lines::{BLOCK_BYTES, block_bytes};
 use crate::encode::plan::block_ticks;
 use crate::error::EncodeError;
 use crate::input::Input;
@@ -47,10 +47,10 @@ struct CodedBase {
 
 /// Bytes of each layer and squared error of each tier of a block.
 #[derive(Default)]
-pub(super) struct Sums {
-    pub(super) bytes: Vec<u64>,
-    pub(super) errors: Vec<f64>,
-    pub(super) pictures: u64,
+struct Sums {
+    bytes: Vec<u64>,
+    errors: Vec<f64>,
+    pictures: u64,
 }
 
 impl Sample {
@@ -90,13 +90,17 @@ impl Sample {
         let blocks = kept.blocks;
         let ticks: u64 = blocks.iter().map(|block| block.end - block.start).sum();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = options.jobs.unwrap_or(cores).clamp(1, BLOCKS);
+        // Two large blocks at once would need more memory than the film's encoding.
+        let pictures = blocks.iter().map(|block| length(&block.pictures)).max().unwrap_or(0);
+        let jobs = if block_bytes(&ladder, pictures) > BLOCK_BYTES { jobs.div_ceil(2) } else { jobs };
         Ok(Self {
             blocks,
             ladder,
             base,
             preset: options.preset,
             halves: options.halves,
-            jobs: options.jobs.unwrap_or(cores).clamp(1, BLOCKS),
+            jobs,
             seconds: (to_f64(ticks) / timescale).max(1e-3),
             sound_kbit: to_f64(sound) * 8.0 / 1_000.0 / all.max(1e-3),
             coded: None,
@@ -113,12 +117,11 @@ impl Sample {
     ) -> Result<Vec<Tier>, EncodeError> {
         if self.coded.as_ref().map(|(crf, _)| *crf) != Some(crf) {
             let format = BaseFormat { crf, ..self.base.clone() };
-            let coded = self.each(cancel, self.jobs, |_, block| self.code_base(&format, block))?;
+            let coded = self.each(cancel, |_, block| self.code_base(&format, block))?;
             self.coded = Some((crf, coded));
         }
         let bases = self.coded.as_ref().map(|(_, bases)| bases.as_slice()).unwrap_or_default();
-        let lines = if quantizers.len() > 1 { self.jobs.div_ceil(2) } else { self.jobs };
-        let coded = self.each(cancel, lines, |index, block| match bases.get(index) {
+        let coded = self.each(cancel, |index, block| match bases.get(index) {
             Some(base) => self.code_layers(block, base, quantizers),
             None => Err(EncodeError::Empty),
         })?;
@@ -134,12 +137,11 @@ impl Sample {
         Ok(tiers.collect())
     }
 
-    /// Does something with each block, `jobs` at a time; what comes of it is in
+    /// Does something with each block, several at a time; what comes of it is in
     /// the blocks' order.
     fn each<T: Send>(
         &self,
         cancel: &AtomicBool,
-        jobs: usize,
         work: impl Fn(usize, &FilmBlock) -> Result<T, EncodeError> + Sync,
     ) -> Result<Vec<T>, EncodeError> {
         let next = AtomicUsize::new(0);
@@ -155,7 +157,7 @@ impl Sample {
             }
         };
         let mut all = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(run)).collect();
+            let threads: Vec<_> = (0..self.jobs).map(|_| scope.spawn(run)).collect();
             let joined = threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -184,10 +186,16 @@ impl Sample {
         quantizers: &[u8],
     ) -> Result<Sums, EncodeError> {
         let mut encoder = LayerEncoder::lowest(&self.ladder, self.preset, quantizers, self.halves)?;
-        let pairs = block.pictures.iter().map(|shown| &shown.picture).zip(&base.pictures);
-        let paired = self.jobs > 1 && quantizers.len() > 1;
-        let mut sums = layers::code(&mut encoder, pairs, paired)?;
+        encoder.start_block_of(block.pictures.iter().map(|shown| &shown.picture))?;
+        let mut sums = Sums { bytes: vec![0; quantizers.len()], ..Sums::default() };
         sums.bytes.insert(0, base.bytes);
+        for (shown, below) in block.pictures.iter().zip(&base.pictures) {
+            let coded = encoder.encode(&shown.picture, below)?;
+            let errors = coded.qualities.iter().map(|quality| metrics::mse_y(&shown.picture, quality));
+            let layers = std::iter::once(0).chain(coded.layers.iter().map(|data| length(data)));
+            let errors = errors.collect::<Result<_, _>>()?;
+            sums.add(&Sums { bytes: layers.collect(), errors, pictures: 1 });
+        }
         Ok(sums)
     }
 }
@@ -203,7 +211,7 @@ impl Sums {
     }
 }
 
-pub(super) fn length(data: &[u8]) -> u64 {
+fn length<T>(data: &[T]) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 
