@@ -27,6 +27,9 @@ mod index;
 mod init;
 mod init_read;
 mod parse;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests state exact values")]
+mod test_boxes;
 mod tracks;
 
 pub use edits::{Edit, EditError, EditedFilm, EditedTrack, read_edits};

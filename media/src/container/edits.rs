@@ -291,16 +291,9 @@ fn edits(id: u32, entries: &[Entry], shift: u64, (clock, scale): (u32, u32)) -> 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests state exact values")]
 mod tests {
+    use super::super::test_boxes::{boxed, numbers};
     use super::*;
     use std::io::Cursor;
-
-    fn boxed(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
-        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], &kind, body].concat()
-    }
-
-    fn numbers(numbers: &[u32]) -> Vec<u8> {
-        numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
-    }
 
     /// A film whose clock ticks 1000 times a second, with a track 7 of 25 pictures
     /// a second at 12800, offsets and edits.

@@ -108,16 +108,9 @@ const MINUS_ONE: u32 = 0xffff_0000;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests state exact values")]
 mod tests {
+    use super::super::test_boxes::{boxed, numbers};
     use super::*;
     use std::io::Cursor;
-
-    fn boxed(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
-        [&u32::try_from(body.len() + 8).unwrap().to_be_bytes()[..], &kind, body].concat()
-    }
-
-    fn numbers(numbers: &[u32]) -> Vec<u8> {
-        numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
-    }
 
     /// A film of 12 s with a track 3 of pictures of 2 s.
     fn film(matrix: [u32; 4], colr: &[u8]) -> Vec<u8> {
