@@ -1,7 +1,7 @@
 //! The whole way: one reader, as many threads that encode as there are cores, one
 //! writer. Few blocks are in memory, however long the film is.
 
-pub(crate) mod lines;
+mod lines;
 pub(crate) mod plan;
 pub(crate) mod summary;
 
@@ -9,14 +9,15 @@ use crate::assemble::{Assembler, Finished};
 use crate::block::{BlockEncoder, CodedBlock};
 use crate::error::EncodeError;
 use crate::journal::Header;
+use crate::memory::fits_beside_others;
 use crate::options::{EncodeOptions, Progress, Share};
 use crate::repeat;
-use crate::report::{EncodeReport, Measured};
+use crate::report::EncodeReport;
 use crate::source::{Source, Wanted};
 use crate::tune;
 use crate::work::{Guard, Work, empty_part};
 use bytes::Bytes;
-use lines::{Crew, Job, Lines, Room, block_bytes};
+use lines::{Crew, Job, Lines, Room};
 use media::Span;
 use media::library::Library;
 use plan::Plan;
@@ -157,8 +158,9 @@ impl<'a> Encoding<'a> {
         let keys = BlockEncoder::new(&self.plan.recipe)?.keys();
         let (work, guard) = self.begin(library, &keys)?;
         let plan = &self.plan;
-        let bytes = block_bytes(&plan.recipe.ladder, plan.block_pictures);
-        let crew = Crew::new(plan.jobs, plan.recipe.ladder.enhancements(), bytes);
+        let ladder = &plan.recipe.ladder;
+        let small = fits_beside_others(ladder, plan.block_pictures);
+        let crew = Crew::new(plan.jobs, ladder.enhancements(), small);
         let in_flight = crew.blocks();
         let stop = AtomicBool::new(false);
         let (job_sender, jobs) = sync_channel::<Job>(in_flight);
@@ -220,9 +222,7 @@ impl<'a> Encoding<'a> {
                 (assembler.finish_part(name, blocks)?, work, manifest, audio_bytes)
             }
             (None, Some(begun)) => {
-                let nothing = Measured::default();
-                let elapsed = self.started.elapsed();
-                let work = summary::Work { measured: nothing, by_block: Vec::new(), pictures: 0, elapsed };
+                let work = summary::Work { elapsed: self.started.elapsed(), ..summary::Work::default() };
                 (empty_part(begun, name, blocks)?, work, self.plan.manifest.clone(), 0)
             }
             (None, None) => return Err(EncodeError::Empty),

@@ -20,6 +20,7 @@ mod frame;
 mod input;
 mod inspect;
 mod journal;
+mod memory;
 mod merge;
 mod nal;
 mod options;

@@ -1,9 +1,9 @@
 //! Reading a film: `GStreamer` decodes whatever it knows, and out come pictures
 //! in display order and frames of AAC, both timed from the first picture.
 
+mod animated;
 mod audio;
 mod edits;
-mod gif;
 mod graph;
 mod link;
 mod notice;

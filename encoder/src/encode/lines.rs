@@ -12,7 +12,6 @@ use crate::blocks::{Cutter, FilmBlock};
 use crate::error::EncodeError;
 use crate::options::{Metrics, Share};
 use crate::source::Source;
-use codec::Ladder;
 use media::container::AudioSample;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,21 +32,6 @@ pub(super) type Job = (FilmBlock, Vec<AudioSample>);
 /// A block on its way to the writer.
 type Coded = Result<CodedBlock, EncodeError>;
 
-/// The most a block may take, in bytes, to be made beside others by one thread each:
-/// two stay under a gigabyte with all that is around them.
-pub(crate) const BLOCK_BYTES: u64 = 350_000_000;
-/// Bytes that a VP9 encoder of libvpx takes for each pixel, nearly half of it for tokens.
-const ENCODER_BYTES: u64 = 92;
-
-/// What a block takes in memory: `pictures` of it at display size, some of them twice
-/// while the next one is read, and an encoder for each enhancement.
-pub(crate) fn block_bytes(ladder: &Ladder, pictures: u64) -> u64 {
-    let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
-    let coded: u64 = (1..ladder.layers()).map(|layer| pixels(ladder.size(layer))).sum();
-    let film = pixels(ladder.display()).saturating_mul(pictures).saturating_mul(3);
-    coded.saturating_mul(ENCODER_BYTES).saturating_add(film)
-}
-
 /// How many threads encode, and how they are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crew {
@@ -58,9 +42,9 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Arranges so many threads for blocks that take so many bytes.
-    pub(super) fn new(jobs: usize, enhancements: usize, block_bytes: u64) -> Self {
-        if enhancements < 2 || block_bytes <= BLOCK_BYTES {
+    /// Arranges so many threads; `small` if each may make blocks of its own.
+    pub(super) fn new(jobs: usize, enhancements: usize, small: bool) -> Self {
+        if enhancements < 2 || small {
             return Self { pairs: 0, singles: jobs.max(1) };
         }
         Self { pairs: jobs / 2, singles: if jobs < 2 { 1 } else { jobs % 2 } }
@@ -286,24 +270,14 @@ mod tests {
 
     #[test]
     fn threads_work_in_pairs_on_large_blocks_with_two_enhancements() {
-        let large = BLOCK_BYTES + 1;
+        let (large, small) = (false, true);
         assert_eq!(Crew::new(1, 2, large), Crew { pairs: 0, singles: 1 });
         assert_eq!(Crew::new(5, 2, large), Crew { pairs: 2, singles: 1 });
         assert_eq!(Crew::new(4, 1, large), Crew { pairs: 0, singles: 4 });
-        assert_eq!(Crew::new(4, 2, BLOCK_BYTES), Crew { pairs: 0, singles: 4 });
+        assert_eq!(Crew::new(4, 2, small), Crew { pairs: 0, singles: 4 });
         assert_eq!((Crew::new(2, 2, large).blocks(), Crew::new(2, 2, large).pictures(25)), (3, 42));
-        assert_eq!((Crew::new(2, 2, 0).blocks(), Crew::new(2, 2, 0).pictures(25)), (3, 54));
+        assert_eq!((Crew::new(2, 2, small).blocks(), Crew::new(2, 2, small).pictures(25)), (3, 54));
         assert_eq!((Crew::new(1, 2, large).blocks(), Crew::new(1, 2, large).pictures(25)), (2, 42));
-    }
-
-    #[test]
-    fn blocks_of_720p_fit_beside_one_another_and_those_of_1080p_do_not() {
-        let bytes = |width, height, pictures| {
-            Ladder::new(width, height, &[2, 1, 1]).map(|ladder| block_bytes(&ladder, pictures))
-        };
-        let fits = |bytes| matches!(bytes, Ok(bytes) if bytes <= BLOCK_BYTES);
-        assert!(matches!(bytes(1280, 720, 30), Ok(252_518_400)), "{:?}", bytes(1280, 720, 30));
-        assert!(fits(bytes(1280, 720, 60)) && !fits(bytes(1920, 1080, 24)) && !fits(bytes(1280, 720, 120)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What was done to make the title.
+#[derive(Default)]
 pub(crate) struct Work {
     pub(crate) measured: Measured,
     /// Of a title in halves, that of each block from the first on.

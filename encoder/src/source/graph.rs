@@ -1,9 +1,9 @@
 //! The GStreamer pipeline that decodes a film.
 
 use super::RawInfo;
+use super::animated::GifCopy;
 use super::audio::AudioFormat;
 use super::edits::{Cut, Edits};
-use super::gif;
 use super::link::{Heard, listen, lock};
 use super::notice;
 use super::overlooked::Overlooked;
@@ -73,7 +73,7 @@ pub(super) struct Graph {
     sound_caps: Option<gst::Caps>,
     edits: Option<Edits>,
     /// What is read instead of the film.
-    copy: Option<gif::Copy>,
+    copy: Option<GifCopy>,
     /// What the edits leave of the pictures and of the sound.
     cuts: (Option<Cut>, Option<Cut>),
 }
@@ -98,8 +98,8 @@ fn strict(pipeline: &gst::Pipeline) {
 /// Opens a film and waits until its streams are known.
 pub(super) fn open(film: &Input, cancel: &AtomicBool) -> Result<Graph, EncodeError> {
     let uri = film.uri()?;
-    let copy = gif::Copy::of(film)?;
-    let uri = copy.as_ref().map_or(uri, gif::Copy::uri);
+    let copy = GifCopy::of(film)?;
+    let uri = copy.as_ref().map_or(uri, GifCopy::uri);
     // What comes through a pipe comes once, so that its sound cannot be looked at first.
     let twice = !matches!(film, Input::Pipe);
     let (edits, overlooked) = (Edits::read(film)?, Overlooked::read(film)?);

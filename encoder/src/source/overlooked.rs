@@ -7,7 +7,7 @@ use gstreamer as gst;
 use media::Span;
 use media::container::{FilmTrack, FilmTracks, read_tracks};
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 
 /// The demuxer takes tracks shorter than this part of the film for something else
 /// and leaves them out: a fifth, and some for its rounding.
@@ -25,12 +25,6 @@ impl Overlooked {
         let Input::File(path) = film else { return Ok(Self::default()) };
         let unreadable = |source| EncodeError::Unreadable { path: path.clone(), source };
         let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-        let mut head = Vec::new();
-        file.by_ref().take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
-        if animated_png(&head) {
-            let why = "of an animated PNG only the first picture would be seen".to_owned();
-            return Err(EncodeError::NoFilm { why });
-        }
         Ok(Self { film: read_tracks(&mut file).map_err(unreadable)? })
     }
 
@@ -62,14 +56,4 @@ impl Overlooked {
         let id = stream.rsplit('/').next()?.parse::<u32>().ok()?;
         self.film.tracks.iter().find(|track| track.id == id)
     }
-}
-
-/// Where an animated PNG says that it is one.
-const HEAD: u64 = 4_096;
-
-fn animated_png(head: &[u8]) -> bool {
-    let says = |kind: &[u8]| head.windows(kind.len()).position(|bytes| bytes == kind);
-    // `acTL` comes before the first picture's data.
-    head.starts_with(b"\x89PNG\r\n\x1a\n")
-        && says(b"acTL").is_some_and(|at| says(b"IDAT").is_none_or(|data| at < data))
 }

@@ -2,10 +2,10 @@
 
 use crate::base::{self, BaseFormat};
 use crate::blocks::{Cutter, FilmBlock};
-use crate::encode::lines::{BLOCK_BYTES, block_bytes};
 use crate::encode::plan::block_ticks;
 use crate::error::EncodeError;
 use crate::input::Input;
+use crate::memory::fits_beside_others;
 use crate::options::EncodeOptions;
 use crate::report::to_f64;
 use crate::source::{Source, Wanted};
@@ -93,7 +93,7 @@ impl Sample {
         let jobs = options.jobs.unwrap_or(cores).clamp(1, BLOCKS);
         // Two large blocks at once would need more memory than the film's encoding.
         let pictures = blocks.iter().map(|block| length(&block.pictures)).max().unwrap_or(0);
-        let jobs = if block_bytes(&ladder, pictures) > BLOCK_BYTES { jobs.div_ceil(2) } else { jobs };
+        let jobs = if fits_beside_others(&ladder, pictures) { jobs } else { jobs.div_ceil(2) };
         Ok(Self {
             blocks,
             ladder,
